@@ -1,0 +1,345 @@
+"""Frozen results of the audit: plain values, the counts behind them, and one dictionary form.
+
+``to_dict()`` of :class:`AuditResult` is what ``--format json`` prints. Its layout is versioned
+(:data:`SCHEMA_VERSION`) and described in ``docs/schema.json``. Every number that does not exist is ``None``
+and has a ``reason`` beside it; nothing is clipped and nothing is NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Agreement",
+    "Alarm",
+    "AuditResult",
+    "Breakdown",
+    "Ceiling",
+    "Comparison",
+    "ConflictGroup",
+    "ConflictRow",
+    "CopiedShare",
+    "DataSummary",
+    "Disagreement",
+    "Estimate",
+    "FlipRate",
+    "GroupSize",
+    "LadderRung",
+    "OneRival",
+    "RepeatSummary",
+    "Reweighted",
+    "Settings",
+    "Verdict",
+]
+
+#: Version of the layout of ``AuditResult.to_dict()``; the first number changes when a path moves or vanishes.
+SCHEMA_VERSION = "1.0"
+
+
+class Result:
+    """Base of all results: a plain dictionary on request."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON-ready dictionaries and lists; fields marked ``json=False`` are left out."""
+        return {
+            f.name: _plain(getattr(self, f.name))
+            for f in dataclasses.fields(self)  # type: ignore[arg-type]
+            if f.metadata.get("json", True)
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Result):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate(Result):
+    """A number with its interval. ``low`` and ``high`` are ``None`` where there is none."""
+
+    estimate: float | None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSummary(Result):
+    """What was read, and how it was understood."""
+
+    source: str
+    format: str
+    encoding: str | None
+    delimiter: str | None
+    item: tuple[str, ...]
+    label: str | None
+    label_columns: tuple[str, ...] = ()
+    rows: int
+    missing_label: int
+    missing_item: int
+    items: int
+    classes: tuple[str, ...]
+    class_rows: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSize(Result):
+    """Items that have exactly ``size`` labels: how many, how many of them disagree, and their mean d_i."""
+
+    size: int
+    items: int
+    conflicts: int
+    estimate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderRung(Result):
+    """The repeats found when texts are compared at one level of normalisation."""
+
+    level: str
+    items: int
+    rows: int
+    conflicts: int
+    estimate: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatSummary(Result):
+    """The repeated items: those with at least two labels.
+
+    ``rows`` are their labels, ``pairs`` the pairs of labels within items, ``conflicts`` the items whose labels
+    are not all equal.
+    """
+
+    items: int
+    rows: int
+    pairs: int
+    conflicts: int
+    sizes: tuple[GroupSize, ...] = ()
+    normalise: str = "case"
+    ladder: tuple[LadderRung, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disagreement(Estimate):
+    """d, the chance that two labels of one item differ; each repeated item counts once."""
+
+    pair_weighted: float | None
+    row_weighted: float | None
+    level: float
+    weightings_differ: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRival(Result):
+    """The flip rate if all errors of a class go to one rival class (the K = 2 form)."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlipRate(Estimate):
+    """epsilon_K, the chance that a label is not the item's most likely one, if equal for all items."""
+
+    classes: int
+    one_rival: OneRival
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling(Result):
+    """The band that holds the best accuracy any predictor can have against these labels.
+
+    ``lower``/``upper`` are 1 - d and 1 - epsilon at the point estimate, ``low``/``high`` the band widened by
+    sampling error: [1 - d_high, 1 - epsilon_K(d_low)]. ``prevalence_lower`` is the tighter lower end of binary
+    labels, 1 - min(d, m, 1 - m) with m the share of one class; ``None`` for K > 2.
+    """
+
+    lower: float | None
+    upper: float | None
+    low: float | None
+    high: float | None
+    prevalence_lower: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Result):
+    """Chance-corrected agreement of the repeats: retest kappa and Krippendorff's alpha (nominal)."""
+
+    kappa: Estimate
+    alpha: Estimate
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breakdown(Estimate):
+    """d among the repeats that share one value of a column."""
+
+    value: str
+    items: int
+    pairs: int
+    conflicts: int
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Result):
+    """Is d the same for every value of a column, and within values as across them?
+
+    ``p_value`` is of the test named in ``method``. ``within`` and ``across`` hold d over pairs of labels that
+    share a value or do not; ``items_across`` is the number of items that have labels under several values.
+    """
+
+    column: str
+    p_value: float | None
+    method: str
+    within: Estimate | None = None
+    across: Estimate | None = None
+    items_across: int = 0
+    contrast_p_value: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiedShare(Result):
+    """If a share c of the pairs were copies of one opinion: d = d_obs/(1 - c) and what follows from it."""
+
+    share: float
+    disagreement: float | None
+    flip_rate: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reweighted(Result):
+    """d with the repeated items weighted to the make-up of the whole file by one characteristic."""
+
+    by: str
+    estimate: float | None
+    shift: float | None
+    p_value: float | None
+    cramers_v: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm(Result):
+    """Something that may make the audit lie, with its figures and the option that acts on it.
+
+    ``severity`` is ``"stop"`` (no flip rate is given), ``"warning"`` or ``"note"``.
+    """
+
+    code: str
+    severity: str
+    message: str
+    action: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict(Result):
+    """The result in words: one headline and what to do next."""
+
+    headline: str
+    next_steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Result):
+    """Everything that a second run needs to give the same numbers."""
+
+    version: str
+    level: float
+    draws: int
+    seed: int
+    normalise: str
+    interval: str
+    merge_labels: bool
+    drop_copies: bool
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConflictRow(Result):
+    """One row of a disagreeing item: its 1-based data row, its label and the columns that tell it apart."""
+
+    row: int
+    label: str
+    details: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConflictGroup(Result):
+    """An item whose labels disagree, as shown in the report."""
+
+    item: tuple[str, ...]
+    counts: Mapping[str, int]
+    disagreement: float
+    rows: tuple[ConflictRow, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult(Result):
+    """Everything ``audit dupes`` found. Printed as text, JSON, Markdown or HTML by ``audit.render``."""
+
+    schema_version: str = SCHEMA_VERSION
+    verdict: Verdict
+    data: DataSummary
+    repeats: RepeatSummary
+    disagreement: Disagreement
+    flip_rate: FlipRate
+    ceiling: Ceiling
+    agreement: Agreement
+    by: Mapping[str, tuple[Breakdown, ...]] = field(default_factory=dict)
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    copied_share: tuple[CopiedShare, ...] = ()
+    reweighted: tuple[Reweighted, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    settings: Settings
+    conflicts: tuple[ConflictGroup, ...] = field(default=(), metadata={"json": False})
+
+    def summary(self) -> str:
+        """The verdict in words, one sentence a line."""
+        return "\n".join((self.verdict.headline, *self.verdict.next_steps))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per estimate: quantity, column, value, items, estimate, low, high, method."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self._rows()))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        def row(quantity: str, part: Estimate, *, items: int, column: str = "", value: str = "") -> dict[str, Any]:
+            return {
+                "quantity": quantity, "column": column, "value": value, "items": items,
+                "estimate": part.estimate, "low": part.low, "high": part.high, "method": part.method,
+            }  # fmt: skip
+
+        items = self.repeats.items
+        yield row("disagreement", self.disagreement, items=items)
+        yield row("flip_rate", self.flip_rate, items=items)
+        yield row("kappa", self.agreement.kappa, items=items)
+        yield row("alpha", self.agreement.alpha, items=items)
+        for column, parts in self.by.items():
+            for part in parts:
+                yield row("disagreement", part, items=part.items, column=column, value=part.value)
