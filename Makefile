@@ -1,0 +1,111 @@
+# `make` alone lists what there is. Nothing here needs an activated environment: everything runs in $(VENV),
+# which the first target that needs it makes. Needs make, and Python 3.11 or newer:
+#   make PYTHON=python3.12 demo
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_USER := 0
+export HF_HUB_OFFLINE ?= 1
+unexport PYTHONPATH PYTHONHOME
+
+# An environment of this Makefile that was moved here, or whose Python is gone, is made again.
+STALE := $(shell [ ! -e $(VENV)/.made ] || { [ "`cat $(VENV)/.made`" = "$(CURDIR)" ] && \
+	$(BIN)/python -c 'import pip' 2>/dev/null; } || rm -rf $(VENV))
+
+.PHONY: help demo test lint format docs examples study bench pins browser clean
+.DEFAULT_GOAL := help
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.core ## Install the core into .venv and audit examples/risk_driver.csv
+	@mkdir -p build
+	$(BIN)/audit dupes examples/risk_driver.csv --item passage,entity,driver --label label \
+		--split split --annotator annotator --html build/risk_driver.html
+	@echo "The report to read in a browser: $(CURDIR)/build/risk_driver.html"
+
+test: $(VENV)/.dev browser ## Install what the tests need, then lint, type check and test (ARGS="-k word" for some)
+	@echo "Lint:"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "Types:"
+	@$(BIN)/mypy
+	@echo "Tests:"
+	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+
+lint: $(VENV)/.dev ## Lint and type check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## Format the code and mend what the linter can
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev ## Write the generated pages of docs/ again
+	$(BIN)/typer cli.py utils docs --name audit --output docs/cli.md
+
+examples: $(VENV)/.core ## Write the generated files of examples/ again
+	$(BIN)/python examples/generate.py
+
+study: $(VENV)/.core ## Run the coverage study of the intervals and write its table into docs/ (long)
+	$(BIN)/python benchmarks/coverage_study.py
+
+bench: $(VENV)/.dev ## Measure speed and memory against a bare DuckDB query and against pandas (long)
+	$(BIN)/python benchmarks/speed.py
+
+pins: ## Resolve the newest versions that pyproject.toml allows and write them into constraints.txt
+	@rm -rf build/pins && mkdir -p build
+	$(PYTHON) -m venv build/pins
+	build/pins/bin/python -m pip install --quiet --upgrade pip
+	build/pins/bin/python -m pip install --quiet --editable '.[relabel,dev]'
+	@{ sed '/^[^#]/,$$d' constraints.txt; \
+		build/pins/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > build/pins.txt
+	@mv build/pins.txt constraints.txt
+	@rm -rf build/pins
+
+clean: ## Remove build outputs and caches (.venv stays; remove it by hand to start afresh)
+	rm -rf build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# --- the environment: each stamp is written last, so that a step that was cut short runs again -----------------
+
+$(VENV)/.made:
+	@command -v '$(PYTHON)' >/dev/null 2>&1 || { echo "label-audit needs Python 3.11 or newer and finds no" \
+		"'$(PYTHON)': install one, or name one: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 2; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "label-audit needs Python 3.11" \
+		"or newer and '$(PYTHON)' is older: name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@echo "Making a Python environment in $(VENV)"
+	@$(BIN)/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| '$(PYTHON)' -m venv --clear $(VENV) >/dev/null 2>&1 \
+		|| { rm -rf $(VENV); '$(PYTHON)' -m virtualenv --quiet $(VENV) 2>/dev/null; } \
+		|| { '$(PYTHON)' -m venv --clear --without-pip $(VENV) \
+			&& '$(PYTHON)' -m pip --python $(BIN)/python install --quiet pip; } >/dev/null 2>&1 \
+		|| { rm -rf $(VENV); echo "This Python cannot make an environment: apt install python3-venv" \
+			"(or your system's like), then run make again" >&2; exit 2; }
+	@printf '%s\n' '$(CURDIR)' > $@
+
+$(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing label-audit's core into $(VENV): about 450 MB, a minute or two the first time"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@echo "Installing what the tests need into $(VENV): about 700 MB more, two minutes or so the first time"
+	@$(PIP) --editable '.[relabel,dev]'
+	@touch $@
+
+# The browser tests drive Chromium. Without it, and without the right to install it, they say so and are skipped.
+browser:
+	@if command -v chromedriver >/dev/null 2>&1; then :; \
+	elif command -v apt-get >/dev/null 2>&1 && [ "`id -u`" = 0 ]; then \
+		echo "Installing Chromium for the browser tests"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 \
+		|| echo "Chromium could not be installed: the browser tests will be skipped"; \
+	else echo "No chromedriver here (apt install chromium-driver): the browser tests will be skipped"; fi
