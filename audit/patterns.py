@@ -18,7 +18,7 @@ from scipy import sparse
 
 from audit.errors import ArgumentError
 
-__all__ = ["CountPatterns", "FloatArray", "IntArray"]
+__all__ = ["CountPatterns", "FloatArray", "IntArray", "PairContrast"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -44,7 +44,11 @@ class CountPatterns:
 
     @classmethod
     def from_counts(
-        cls, counts: Any, *, items: Sequence[int] | IntArray | None = None, classes: Iterable[str] | None = None
+        cls,
+        counts: Any,
+        *,
+        items: Sequence[int] | IntArray | None = None,
+        classes: Iterable[str] | None = None,
     ) -> CountPatterns:
         """Build from any (N, K) table of counts; equal rows are collapsed.
 
@@ -59,9 +63,13 @@ class CountPatterns:
         if table.nnz and (np.any(table.data < 0) or np.any(table.data != np.floor(table.data))):
             raise ArgumentError("counts must be whole numbers of at least 0")
         rows, columns = (int(n) for n in table.shape)
-        names = tuple(str(c) for c in classes) if classes is not None else tuple(str(k) for k in range(columns))
+        names = (
+            tuple(str(c) for c in classes) if classes is not None else tuple(str(k) for k in range(columns))
+        )
         if len(names) != columns:
-            raise ArgumentError(f"{columns} columns of counts but {len(names)} class names: give one name per column")
+            raise ArgumentError(
+                f"{columns} columns of counts but {len(names)} class names: give one name per column"
+            )
         weights = np.ones(rows, np.int64) if items is None else np.asarray(items, np.int64)
         if weights.shape != (rows,) or np.any(weights < 0):
             raise ArgumentError("items must hold one non-negative whole number per row of counts")
@@ -75,9 +83,8 @@ class CountPatterns:
 
         ``pattern`` runs over 0 ... P-1 and ``label`` over 0 ... K-1; ``items`` has length P.
         """
-        shape = (len(items), len(classes))
-        table = sparse.csr_array((count, (pattern, label)), shape=shape, dtype=np.int64)
-        return cls(table, np.asarray(items, np.int64), tuple(classes))
+        table = sparse.coo_array((count, (pattern, label)), shape=(len(items), len(classes)))
+        return cls(table.tocsr(), np.asarray(items, np.int64), tuple(classes))
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -122,6 +129,21 @@ class CountPatterns:
     def select(self, mask: npt.NDArray[np.bool_]) -> CountPatterns:
         """The patterns where ``mask`` (shape (P,)) is true."""
         return CountPatterns(self.counts[np.flatnonzero(mask)], self.items[mask], self.classes)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairContrast:
+    """Pairs of labels within items, split by whether the two rows share a value of some column.
+
+    All arrays have shape (P,): for each distinct pattern the pairs inside one value and across values, how many
+    of each disagree, and the number of items that have the pattern.
+    """
+
+    inside_pairs: IntArray
+    inside_conflicts: IntArray
+    outside_pairs: IntArray
+    outside_conflicts: IntArray
+    items: IntArray
 
 
 def _collapse(table: sparse.csr_array, items: IntArray) -> tuple[sparse.csr_array, IntArray]:

@@ -1,0 +1,144 @@
+"""The band that holds the accuracy ceiling, and where a measured score falls in it.
+
+The best accuracy any predictor can have against noisy labels is E[max_k p_ik]. From pairs alone, without the
+assumption that all items are equally noisy, it is only known to lie in 1 - d <= ceiling <= 1 - eps_K(d)
+(Cover & Hart, IEEE Trans. Inf. Theory 13 (1967) 21-27; the upper end by Jensen's inequality). 1 - d is what a
+fresh draw of the labels scores, so a model may honestly beat it; 1 - eps is the top of the band.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from audit.errors import ArgumentError
+from audit.fliprate import estimate_flip_rate
+from audit.intervals import wilson
+from audit.results import Ceiling, Disagreement, FlipRate, Result
+
+__all__ = ["Placement", "accuracy_without_noise", "ceiling_band", "pair_disagreement", "place_score"]
+
+
+def ceiling_band(d: Disagreement, rate: FlipRate, *, minority_share: float | None = None) -> Ceiling:
+    """The band [1 - d, 1 - eps_K(d)] and, with sampling error, [1 - d_high, 1 - eps_K(d_low)].
+
+    ``minority_share`` (binary labels) is m, the share of the rarer class: always answering the other class errs
+    on m, so ``prevalence_lower`` = 1 - min(d, m). Without a flip rate there is no band and ``reason`` says why.
+    """
+    if rate.estimate is None or rate.low is None or d.estimate is None or d.high is None:
+        return Ceiling(lower=None, upper=None, low=None, high=None, reason=rate.reason or d.reason)
+    tighter = None
+    if minority_share is not None:
+        if not 0.0 <= minority_share <= 0.5:
+            raise ArgumentError(f"the share of the rarer class lies in [0, 0.5], not {minority_share}")
+        tighter = 1.0 - min(d.estimate, minority_share)
+    return Ceiling(
+        lower=1.0 - d.estimate,
+        upper=1.0 - rate.estimate,
+        low=1.0 - d.high,
+        high=1.0 - rate.low,
+        prevalence_lower=tighter,
+    )
+
+
+def pair_disagreement(d: float, *, pairs: int, level: float = 0.95) -> Disagreement:
+    """A :class:`Disagreement` from a known d over ``pairs`` pairs, for use without the data."""
+    if not 0.0 <= d <= 1.0:
+        raise ArgumentError(f"a disagreement lies in [0, 1], not {d}")
+    low, high = wilson(d * pairs, pairs, level=level)
+    return Disagreement(
+        estimate=d, low=low, high=high, method="Wilson", level=level, pair_weighted=d, row_weighted=d
+    )
+
+
+def accuracy_without_noise(score: float, *, rate: float) -> float:
+    """(M - eps)/(1 - 2 eps): accuracy against the truth behind a measured accuracy M, binary, symmetric flips.
+
+    Holds only if the model's errors are independent of the label noise; a model that learnt the noise breaks it.
+    ``rate`` lies in [0, 0.5). The result is not clipped: outside [0, 1] the condition does not hold.
+    """
+    if not 0.0 <= rate < 0.5:
+        raise ArgumentError(f"a correction needs a flip rate in [0, 0.5), not {rate}")
+    return (score - rate) / (1.0 - 2.0 * rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement(Result):
+    """A measured accuracy set against the band.
+
+    ``position`` compares the score with the band at the point estimate; ``settled`` says that the interval of
+    the score (Wilson, from ``n_test`` rows) and the widened band leave no doubt about it. ``message`` is the
+    verdict in words. ``corrected`` is the accuracy against the truth if the model's errors are independent of
+    the noise (binary labels only).
+    """
+
+    score: float
+    score_low: float | None
+    score_high: float | None
+    n_test: int | None
+    position: Literal["below", "inside", "above", "unknown"]
+    settled: bool
+    band: Ceiling
+    corrected: float | None
+    message: str
+
+
+def place_score(
+    score: float, *, d: Disagreement, classes: int, n_test: int | None = None, refused: str | None = None
+) -> Placement:
+    """Place an accuracy in [0, 1], measured on ``n_test`` rows carrying labels like the audited ones.
+
+    ``d`` is the audited disagreement, ``classes`` the number K of declared classes, ``refused`` a reason why no
+    flip rate may be formed.
+
+    Raises
+    ------
+    ArgumentError
+        When the score is outside [0, 1] (a percentage, perhaps) or ``n_test`` is below 1.
+    """
+    if not 0.0 <= score <= 1.0 or math.isnan(score):
+        raise ArgumentError(f"a score lies in [0, 1], not {score}: divide a percentage by 100")
+    if n_test is not None and n_test < 1:
+        raise ArgumentError(f"n_test is the number of test rows, at least 1, not {n_test}")
+    rate = estimate_flip_rate(d, classes=classes, refused=refused)
+    band = ceiling_band(d, rate)
+    level = d.level
+    low, high = wilson(score * n_test, n_test, level=level) if n_test else (None, None)
+    if band.lower is None or band.upper is None or band.low is None or band.high is None:
+        return Placement(
+            score=score, score_low=low, score_high=high, n_test=n_test, position="unknown", settled=False,
+            band=band, corrected=None, message=f"There is no band to place {score:.3f} in: {band.reason}.",
+        )  # fmt: skip
+    bottom, top = low if low is not None else score, high if high is not None else score
+    position: Literal["below", "inside", "above"]
+    span = f"[{band.lower:.3f}, {band.upper:.3f}]"
+    if score < band.lower:
+        position, settled = "below", top < band.low
+        words = "a fresh draw of the labels would score higher, so there is room for a better model"
+    elif score > band.upper:
+        position, settled = "above", bottom > band.high
+        words = (
+            "too good for labels with this much noise. Look for leakage between training and test rows, or for "
+            "test labels cleaner than the audited ones"
+        )
+    else:
+        position = "inside"
+        settled = bottom >= 1.0 - (d.low or 0.0) and top <= 1.0 - (rate.high or 0.0)
+        words = "the model may already be at the ceiling, so better labels will show more than a better model"
+    where = f"{score:.3f} is {position} the band {span}: {words}"
+    doubt = (
+        ""
+        if settled
+        else (
+            f". Sampling error leaves this open: the score's interval is [{bottom:.3f}, {top:.3f}], "
+            f"the widened band [{band.low:.3f}, {band.high:.3f}]"
+        )
+    )
+    corrected = None
+    if classes == 2 and rate.estimate is not None and rate.estimate < 0.5:
+        corrected = accuracy_without_noise(score, rate=rate.estimate)
+    return Placement(
+        score=score, score_low=low, score_high=high, n_test=n_test, position=position, settled=settled,
+        band=band, corrected=corrected, message=f"{where}{doubt}.",
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""Disagreement d of repeated items, its weightings, its interval, and d by class.
+
+d_i = 1 - sum n_k(n_k - 1)/(n(n - 1)) is the unbiased estimate of the chance that two fresh labels of item i
+differ (Simpson, Nature 163 (1949) 688). The headline d is its mean over repeated items: each item once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from audit.errors import ArgumentError
+from audit.intervals import (
+    bootstrap_totals,
+    check_level,
+    clopper_pearson,
+    effective_interval,
+    no_conflict_upper,
+    wilson,
+)
+from audit.patterns import CountPatterns, FloatArray, IntArray
+from audit.results import Breakdown, Disagreement, Estimate, GroupSize
+
+__all__ = ["IntervalKind", "by_class", "by_group_size", "disagreement", "item_mean", "ratio_mean"]
+
+#: How d of pairs is given an interval: Wilson's score interval, or Clopper and Pearson's exact one.
+IntervalKind = Literal["wilson", "exact"]
+
+#: The weightings differ when they are further apart than this and than the interval of d is wide.
+_WEIGHTING_GAP = 0.02
+
+
+def disagreement(
+    patterns: CountPatterns,
+    *,
+    level: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
+    interval: IntervalKind = "wilson",
+) -> Disagreement:
+    """Estimate d from the repeated items of ``patterns``.
+
+    Intervals, named in ``method``:
+
+    - no conflict at all: one-sided, [0, 1 - (1 - level)^(1/n)];
+    - all groups of size 2: Wilson on the conflicts (``interval="exact"``: Clopper-Pearson);
+    - mixed sizes: a bootstrap over items (multinomial draws over the count patterns) gives the variance of d,
+      and the limits are Clopper-Pearson's at the effective sample size that it implies (Korn & Graubard 1998).
+
+    Without a repeated item every number is None and ``reason`` says so.
+    """
+    check_level(level)
+    if interval not in ("wilson", "exact"):
+        raise ArgumentError(f"interval must be 'wilson' or 'exact', not {interval!r}")
+    repeated = patterns.repeated
+    if repeated.item_total == 0:
+        return Disagreement(
+            estimate=None, low=None, high=None, method="none", level=level, pair_weighted=None,
+            row_weighted=None, reason="no item has two labels, so disagreement cannot be measured",
+        )  # fmt: skip
+    items, scores = repeated.items, repeated.disagreement
+    part = item_mean(
+        scores, items, level=level, draws=draws, seed=seed, interval=interval,
+        binary=bool(np.all(repeated.sizes == 2)),
+    )  # fmt: skip
+    pair = float(1.0 - (repeated.agreeing_pairs @ items) / (repeated.pairs @ items))
+    row = float((scores * repeated.sizes) @ items / (repeated.sizes @ items))
+    centre = float(part.estimate or 0.0)
+    width = float(part.high or 0.0) - float(part.low or 0.0)
+    gap = max(abs(pair - centre), abs(row - centre))
+    return Disagreement(
+        estimate=part.estimate, low=part.low, high=part.high, method=part.method, level=level,
+        pair_weighted=pair, row_weighted=row, weightings_differ=gap > max(_WEIGHTING_GAP, width / 2.0),
+    )  # fmt: skip
+
+
+def item_mean(
+    scores: FloatArray,
+    items: IntArray,
+    *,
+    level: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
+    interval: IntervalKind = "wilson",
+    binary: bool = False,
+) -> Estimate:
+    """Mean over items of a disagreement score in [0, 1], with the interval of :func:`disagreement`.
+
+    ``scores`` and ``items`` have shape (P,): the score of a pattern and how many items have it. ``binary``
+    says that every score is 0 or 1, one pair an item.
+    """
+    total = int(items.sum())
+    if total == 0:
+        return Estimate(estimate=None, method="none")
+    summed = float(scores @ items)
+    mean = summed / total
+    if summed == 0.0:
+        return Estimate(
+            estimate=0.0,
+            low=0.0,
+            high=no_conflict_upper(total, level=level),
+            method="one-sided, no conflicts",
+        )
+    if binary:
+        function = wilson if interval == "wilson" else clopper_pearson
+        low, high = function(round(summed), total, level=level)
+        return Estimate(
+            estimate=mean, low=low, high=high, method="Wilson" if interval == "wilson" else "Clopper-Pearson"
+        )
+    means = bootstrap_totals(
+        scores[:, None].astype(np.float64), items, draws=draws, rng=np.random.default_rng(seed)
+    )
+    low, high = effective_interval(mean, float(np.var(means[:, 0] / total)), total, level=level)
+    return Estimate(estimate=mean, low=low, high=high, method="bootstrap over items, Korn-Graubard limits")
+
+
+def ratio_mean(above: FloatArray, below: FloatArray, items: IntArray, *, level: float = 0.95) -> Estimate:
+    """Ratio of two item totals, sum(above)/sum(below) with 0 <= above <= below, and its interval.
+
+    The variance is the linearised one of a ratio of means (Cochran, Sampling Techniques, 1977, eq. 2.39);
+    the limits are those of :func:`audit.intervals.effective_interval`.
+    """
+    used = below > 0
+    count = int(items[used].sum())
+    if count == 0:
+        return Estimate(estimate=None, method="none")
+    base = float(below @ items)
+    ratio = float(above @ items) / base
+    if ratio <= 0.0:
+        return Estimate(
+            estimate=0.0,
+            low=0.0,
+            high=no_conflict_upper(count, level=level),
+            method="one-sided, no conflicts",
+        )
+    if ratio >= 1.0:
+        return Estimate(
+            estimate=1.0,
+            low=clopper_pearson(count, count, level=level)[0],
+            high=1.0,
+            method="Clopper-Pearson",
+        )
+    residual = (above - ratio * below) / base
+    variance = float((residual**2) @ items) * count / max(count - 1, 1)
+    low, high = effective_interval(ratio, variance, count, level=level)
+    return Estimate(estimate=ratio, low=low, high=high, method="linearised ratio, Korn-Graubard limits")
+
+
+def by_class(patterns: CountPatterns, *, level: float = 0.95, most: int = 100) -> tuple[Breakdown, ...]:
+    """d by class: the chance that a second label differs when the first is of class k; largest shares first.
+
+    d_k = sum_i (n_ik/n_i)(1 - (n_ik - 1)/(n_i - 1)) / sum_i n_ik/n_i, each repeated item once, so that
+    d = sum_k share_k d_k exactly. At most ``most`` classes are given.
+    """
+    repeated = patterns.repeated
+    if repeated.item_total == 0:
+        return ()
+    table = repeated.counts.tocsc()
+    sizes = repeated.sizes.astype(np.float64)
+    rows = []
+    for k, name in enumerate(repeated.classes):
+        index = table.indices[table.indptr[k] : table.indptr[k + 1]]
+        if not index.size:
+            continue
+        count = table.data[table.indptr[k] : table.indptr[k + 1]].astype(np.float64)
+        size, items = sizes[index], repeated.items[index]
+        below = count / size
+        above = below * (size - count) / (size - 1.0)
+        part = ratio_mean(above, below, items, level=level)
+        rows.append(
+            Breakdown(
+                value=name, items=int(items.sum()), pairs=int((count * (count - 1) / 2 + count * (size - count)) @ items),
+                conflicts=int(items[count < size].sum()), estimate=part.estimate, low=part.low, high=part.high,
+                method=part.method, share=float(below @ items) / repeated.item_total,
+            )
+        )  # fmt: skip
+    rows.sort(key=lambda r: (-(r.share or 0.0), r.value))
+    return tuple(rows[:most])
+
+
+def by_group_size(patterns: CountPatterns) -> tuple[GroupSize, ...]:
+    """Items, conflicts and mean d_i for each number of labels per item, smallest first."""
+    repeated = patterns.repeated
+    out = []
+    for size in np.unique(repeated.sizes):
+        part = repeated.select(repeated.sizes == size)
+        out.append(
+            GroupSize(
+                size=int(size), items=part.item_total, conflicts=int(part.items[part.disagreement > 0].sum()),
+                estimate=float(part.disagreement @ part.items) / part.item_total,
+            )
+        )  # fmt: skip
+    return tuple(out)
