@@ -1,0 +1,281 @@
+"""The journal: an append-only SQLite file of every request and its raw reply.
+
+A request is found again by `Request.key` and by nothing else. Only valid verdicts are used again; all others
+stay as a record of what happened. The file is in WAL mode, so a killed process loses nothing that `record` had
+returned from, and `read_only` readers may look while a run writes. One run at a time writes: the lock is the
+operating system's and falls with the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from audit.errors import AuditError, InputError
+from relabel.journal_file import connect, lock
+from relabel.records import Judged, Reply, Request, Status, Verdict
+
+__all__ = ["Journal", "Spent", "Stored"]
+
+_VERDICT = "status, label, confidence, confidence_kind, rationale, clause, reason"
+_STORED = f"id, key, at, run, repeat, rubric, prompt_tokens, completion_tokens, {_VERDICT}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """One recorded reply without its raw text. ``at`` is in seconds since 1970; ``rubric`` is a rubric's hash."""
+
+    id: int
+    key: str
+    at: float
+    run: int
+    repeat: int
+    rubric: str
+    prompt_tokens: int
+    completion_tokens: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What one model at one endpoint was paid for, over all runs of the journal."""
+
+    model: str
+    base_url: str
+    replies: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Journal:
+    """An open journal file.
+
+    Parameters
+    ----------
+    path:
+        The file; made where it does not exist (not with ``read_only``).
+    read_only:
+        Look at it while a run may be writing; every writing method then raises.
+    wait:
+        Seconds to wait for another run to finish with it; 0 says at once that it is taken.
+    """
+
+    def __init__(self, path: str | Path, *, read_only: bool = False, wait: float = 0.0) -> None:
+        self.path = Path(path)
+        self.run = 0
+        self._heads: dict[str, int] = {}
+        self._lock = None if read_only else lock(self.path, wait=wait)
+        try:
+            self._con = connect(self.path, read_only=read_only)
+        except BaseException:
+            self._release()
+            raise
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            self._heads.clear()
+            if self._con.in_transaction:
+                self._con.rollback()
+            raise AuditError(
+                f"{self.path}: the journal failed ({error}); check the disk, then run again"
+            ) from error
+
+    def start(self) -> int:
+        """Note that a run begins; its number goes into every record that follows."""
+        with self._errors():
+            row = (time.time(), platform.node(), os.getpid())
+            cursor = self._con.execute("INSERT INTO run (started, host, pid) VALUES (?, ?, ?)", row)
+        self.run = int(cursor.lastrowid or 0)
+        return self.run
+
+    def record(self, judged: Iterable[Judged], *, rubric: str) -> None:
+        """Append finished judgements in one transaction; when it returns, a killed process keeps them.
+
+        ``rubric`` is the hash of the rubric by which the verdicts were read.
+        """
+        if not self.run:
+            self.start()
+        at = time.time()
+        with self._errors():
+            self._con.execute("BEGIN IMMEDIATE")
+            rows = [(*self._row(entry, rubric), at, self.run) for entry in judged]
+            self._con.executemany(
+                f"INSERT INTO reply (key, item, head, repeat, rubric, {_VERDICT}, prompt_tokens,"
+                f" completion_tokens, last, raw, at, run) VALUES ({', '.join('?' * 18)})",
+                rows,
+            )
+            self._con.execute("COMMIT")
+
+    def _row(self, entry: Judged, rubric: str) -> tuple[Any, ...]:
+        request, reply, verdict = entry
+        last = _json(dict(request.messages[-1]))
+        return (
+            bytes.fromhex(request.key),
+            hashlib.sha256(last.encode()).digest(),
+            self._head(request),
+            request.repeat,
+            rubric,
+            str(verdict.status),
+            verdict.label,
+            verdict.confidence,
+            verdict.confidence_kind,
+            _text(verdict.rationale),
+            _text(verdict.clause),
+            _text(verdict.reason),
+            reply.prompt_tokens,
+            reply.completion_tokens,
+            last,
+            _json(reply.to_dict()),
+        )
+
+    def _head(self, request: Request) -> int:
+        parts = request.to_dict()
+        del parts["repeat"]
+        parts["messages"].pop()
+        body = _json(parts)
+        known = self._heads.get(body)
+        if known is None:
+            digest = hashlib.sha256(body.encode()).digest()
+            self._con.execute("INSERT OR IGNORE INTO head (digest, body) VALUES (?, ?)", (digest, body))
+            known = int(self._con.execute("SELECT id FROM head WHERE digest = ?", (digest,)).fetchone()[0])
+            if len(self._heads) >= 64:
+                self._heads.clear()
+            self._heads[body] = known
+        return known
+
+    def find(self, keys: Sequence[str]) -> dict[str, Stored]:
+        """Key -> its last valid record, or its last record where none is valid; unknown keys are left out."""
+        found: dict[str, Stored] = {}
+        with self._errors():
+            for start in range(0, len(keys), 500):
+                some = [bytes.fromhex(key) for key in keys[start : start + 500]]
+                for stored in self._select(f"key IN ({', '.join('?' * len(some))}) ORDER BY id", some):
+                    old = found.get(stored.key)
+                    if old is None or stored.verdict.status.reusable or not old.verdict.status.reusable:
+                        found[stored.key] = stored
+        return found
+
+    def history(self, key: str) -> tuple[Stored, ...]:
+        """All records of one key, oldest first."""
+        with self._errors():
+            return tuple(self._select("key = ? ORDER BY id", [bytes.fromhex(key)]))
+
+    def same_item(self, request: Request) -> tuple[Stored, ...]:
+        """All records whose last message is that of ``request``, whatever else differs, oldest first."""
+        digest = hashlib.sha256(_json(dict(request.messages[-1])).encode()).digest()
+        with self._errors():
+            return tuple(self._select("item = ? ORDER BY id", [digest]))
+
+    def _select(self, where: str, values: Sequence[Any]) -> Iterator[Stored]:
+        for row in self._con.execute(f"SELECT {_STORED} FROM reply WHERE {where}", values):
+            status, label, confidence, kind, rationale, clause, reason = row[8:]
+            yield Stored(
+                id=row[0],
+                key=row[1].hex(),
+                at=row[2],
+                run=row[3],
+                repeat=row[4],
+                rubric=row[5],
+                prompt_tokens=row[6],
+                completion_tokens=row[7],
+                verdict=Verdict(
+                    status=Status(status),
+                    label=label,
+                    confidence=confidence,
+                    confidence_kind=kind,
+                    rationale=rationale,
+                    clause=clause,
+                    reason=reason,
+                ),
+            )
+
+    def judged(self, stored: Stored) -> Judged:
+        """A record in full: the request as it was made, the raw reply, the verdict."""
+        with self._errors():
+            row = self._con.execute(
+                "SELECT head.body, reply.last, reply.raw FROM reply JOIN head ON head.id = reply.head"
+                " WHERE reply.id = ?",
+                (stored.id,),
+            ).fetchone()
+        if row is None:
+            raise InputError(f"{self.path}: there is no record {stored.id}; it is of another journal")
+        head = json.loads(row[0])
+        head["messages"].append(json.loads(row[1]))
+        request = Request.from_dict({**head, "repeat": stored.repeat})
+        return Judged(request, Reply.from_dict(json.loads(row[2])), stored.verdict)
+
+    def spent(self) -> tuple[Spent, ...]:
+        """Tokens paid so far, per model and endpoint, over all runs."""
+        with self._errors():
+            rows = self._con.execute(
+                "SELECT json_extract(body, '$.model'), json_extract(body, '$.base_url'), sum(n), sum(i), sum(o)"
+                " FROM (SELECT head, count(*) n, sum(prompt_tokens) i, sum(completion_tokens) o FROM reply"
+                " GROUP BY head) JOIN head ON head.id = head GROUP BY 1, 2 ORDER BY 1, 2"
+            ).fetchall()
+        return tuple(
+            Spent(model=m, base_url=u, replies=n, prompt_tokens=i, completion_tokens=o)
+            for m, u, n, i, o in rows
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Status -> number of records."""
+        with self._errors():
+            rows = self._con.execute("SELECT status, count(*) FROM reply GROUP BY status ORDER BY status")
+            return dict(rows)
+
+    def capabilities(self, *, base_url: str, model: str) -> dict[str, Any] | None:
+        """What was last seen of an endpoint, or None."""
+        with self._errors():
+            row = self._con.execute(
+                "SELECT capabilities FROM endpoint WHERE base_url = ? AND model = ? ORDER BY id DESC LIMIT 1",
+                (base_url.rstrip("/"), model),
+            ).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def record_capabilities(self, capabilities: Mapping[str, Any], *, base_url: str, model: str) -> None:
+        """Append what was seen of an endpoint."""
+        with self._errors():
+            self._con.execute(
+                "INSERT INTO endpoint (at, base_url, model, capabilities) VALUES (?, ?, ?, ?)",
+                (time.time(), base_url.rstrip("/"), model, _json(dict(capabilities))),
+            )
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def close(self) -> None:
+        """Close the file and let the next run have it."""
+        self._con.close()
+        self._release()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _text(value: str) -> str:
+    """SQLite keeps Unicode only: half a surrogate pair, which JSON can carry, becomes a question mark."""
+    return value.encode("utf-8", "replace").decode()
