@@ -18,7 +18,7 @@ from audit.intervals import bootstrap_totals, percentile_interval
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import Agreement, Estimate
 
-__all__ = ["agreement", "class_shares", "krippendorff_alpha", "retest_kappa"]
+__all__ = ["class_shares", "estimate_agreement", "krippendorff_alpha", "retest_kappa"]
 
 #: Above this many classes the intervals of kappa and alpha are left out (a table of draws x classes).
 _MOST_CLASSES = 200
@@ -51,7 +51,7 @@ def krippendorff_alpha(patterns: CountPatterns) -> float | None:
     return _corrected(observed, 1.0 - float(np.sum(totals * (totals - 1.0))) / (labels * (labels - 1.0)))
 
 
-def agreement(
+def estimate_agreement(
     patterns: CountPatterns, *, level: float = 0.95, draws: int = 10_000, seed: int = 0
 ) -> Agreement:
     """Both coefficients with percentile bootstrap intervals over items."""

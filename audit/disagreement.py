@@ -22,7 +22,7 @@ from audit.intervals import (
 from audit.patterns import CountPatterns, FloatArray, IntArray
 from audit.results import Breakdown, Disagreement, Estimate, GroupSize
 
-__all__ = ["IntervalKind", "by_class", "by_group_size", "disagreement", "item_mean", "ratio_mean"]
+__all__ = ["IntervalKind", "by_class", "by_group_size", "estimate_disagreement", "item_mean", "ratio_mean"]
 
 #: How d of pairs is given an interval: Wilson's score interval, or Clopper and Pearson's exact one.
 IntervalKind = Literal["wilson", "exact"]
@@ -31,7 +31,7 @@ IntervalKind = Literal["wilson", "exact"]
 _WEIGHTING_GAP = 0.02
 
 
-def disagreement(
+def estimate_disagreement(
     patterns: CountPatterns,
     *,
     level: float = 0.95,
@@ -85,7 +85,7 @@ def item_mean(
     interval: IntervalKind = "wilson",
     binary: bool = False,
 ) -> Estimate:
-    """Mean over items of a disagreement score in [0, 1], with the interval of :func:`disagreement`.
+    """Mean over items of a disagreement score in [0, 1], with the interval of :func:`estimate_disagreement`.
 
     ``scores`` and ``items`` have shape (P,): the score of a pattern and how many items have it. ``binary``
     says that every score is 0 or 1, one pair an item.

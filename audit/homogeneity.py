@@ -130,7 +130,7 @@ def compare_contrast(contrast: PairContrast) -> float | None:
     if np.all(contrast.inside_pairs + contrast.outside_pairs == 1):
         bad_in = int((contrast.inside_conflicts * contrast.items).sum())
         bad_out = int((contrast.outside_conflicts * contrast.items).sum())
-        return float(stats.fisher_exact([[bad_in, n_in - bad_in], [bad_out, n_out - bad_out]]).pvalue)
+        return float(stats.fisher_exact(np.array([[bad_in, n_in - bad_in], [bad_out, n_out - bad_out]])).pvalue)
     scores = np.concatenate(
         [
             contrast.inside_conflicts[inside] / contrast.inside_pairs[inside],
