@@ -1,0 +1,340 @@
+"""What may make a duplicate audit lie: each check gives an alarm with its figures and the option that acts on it.
+
+The checks read numbers only. ``severity`` is ``"stop"`` where no flip rate may be formed, ``"warning"`` where the
+headline may be off, ``"note"`` for something to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import stats
+
+from audit.disagreement import estimate_disagreement
+from audit.fliprate import estimate_flip_rate, maximum_disagreement
+from audit.homogeneity import compare_contrast, inside_and_outside
+from audit.patterns import CountPatterns, IntArray, PairContrast
+from audit.results import Alarm, Comparison, Disagreement, Reweighted
+
+__all__ = [
+    "Copies",
+    "Evidence",
+    "deduplicated",
+    "raise_alarms",
+]
+
+#: Tests behind an alarm use this level: a clean file with a handful of columns should raise none.
+_SIGNIFICANT = 0.005
+
+#: Smaller shifts of d than this are not worth an alarm, however certain.
+_SMALLEST_SHIFT = 0.02
+
+#: Below this Cramer's V two make-ups are alike for our purpose (Cohen 1988: .1 is a small effect).
+_SMALL_EFFECT = 0.1
+
+#: With fewer repeated items than this, an estimate is told to be rough.
+_FEW_ITEMS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """Rows that repeat a record: how many, by which evidence, and the repeats that are left without them."""
+
+    rows: int
+    by_row_id: bool
+    without: CountPatterns
+    contrast: PairContrast | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Everything the checks look at."""
+
+    patterns: CountPatterns
+    d: Disagreement
+    class_rows: IntArray
+    spellings: tuple[tuple[str, ...], ...] = ()
+    merged: bool = False
+    missing_item: int = 0
+    missing_label: int = 0
+    copies: Copies | None = None
+    contrasts: Mapping[str, tuple[str, PairContrast]] = field(default_factory=dict)
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    split: str | None = None
+    reweighted: tuple[Reweighted, ...] = ()
+
+
+def raise_alarms(evidence: Evidence) -> tuple[Alarm, ...]:
+    """All alarms of the evidence, the gravest first."""
+    order = {"stop": 0, "warning": 1, "note": 2}
+    found = [alarm for check in _CHECKS for alarm in check(evidence)]
+    return tuple(sorted(found, key=lambda alarm: order[alarm.severity]))
+
+
+def deduplicated(patterns: CountPatterns, class_rows: IntArray) -> str | None:
+    """Why the repeats look de-duplicated on (item, label) or multi-label, or None.
+
+    True when far fewer pairs agree than labels drawn at random with the file's class shares would
+    (one-sided binomial test at .0005 over items, each item's agreement of its first pair taken as its share).
+    """
+    repeated = patterns.repeated
+    items, labelled = repeated.item_total, int(class_rows.sum())
+    if items < 5 or labelled == 0:
+        return None
+    chance = float(np.sum((class_rows / labelled) ** 2))
+    agreeing = float((1.0 - repeated.disagreement) @ repeated.items)
+    if stats.binom.cdf(round(agreeing), items, chance) >= 0.0005 or agreeing / items > 0.5 * chance:
+        return None
+    conflicts = int(repeated.items[repeated.disagreement > 0].sum())
+    return (
+        f"the file looks de-duplicated or multi-label: {conflicts} of {items} repeated items conflict, where labels "
+        f"drawn at random would agree on {chance:.0%} of repeats; equal repeats were removed, or an item may carry "
+        "several labels"
+    )
+
+
+def _deduplicated(evidence: Evidence) -> Iterator[Alarm]:
+    reason = deduplicated(evidence.patterns, evidence.class_rows)
+    if reason is not None:
+        repeated = evidence.patterns.repeated
+        yield Alarm(
+            code="de-duplicated or multi-label",
+            severity="stop",
+            message=f"{reason[0].upper()}{reason[1:]}. No flip rate and no ceiling are given.",
+            action="audit the file as it was before de-duplication, or name one label column per question",
+            figures={
+                "items": repeated.item_total,
+                "conflicts": int(repeated.items[repeated.disagreement > 0].sum()),
+                "agreements": int(repeated.items[repeated.disagreement == 0].sum()),
+            },
+        )
+
+
+def _above_maximum(evidence: Evidence) -> Iterator[Alarm]:
+    d, classes = evidence.d.estimate, evidence.patterns.class_count
+    if d is None or classes < 2 or d <= maximum_disagreement(classes):
+        return
+    yield Alarm(
+        code="above the maximum",
+        severity="stop",
+        message=(
+            f"d = {d:.3f} is above {maximum_disagreement(classes):.3f}, what labels drawn evenly at random over "
+            f"{classes} classes would show. No flip rate and no ceiling are given."
+        ),
+        action="check --item (are these repeats of one question?) and name all classes with --classes",
+        figures={"disagreement": d, "maximum": maximum_disagreement(classes), "classes": classes},
+    )
+
+
+def _copies(evidence: Evidence) -> Iterator[Alarm]:
+    copies = evidence.copies
+    if copies is None or copies.rows == 0:
+        return
+    p_value = None
+    if not copies.by_row_id:
+        if copies.contrast is None or not _looks_copied(copies.contrast):
+            return
+        p_value = compare_contrast(copies.contrast)
+    left = estimate_disagreement(copies.without, level=evidence.d.level, draws=1_000)
+    items, classes = copies.without.repeated.item_total, evidence.patterns.class_count
+    rate = estimate_flip_rate(left, classes=classes) if classes > 1 else None
+    how = "carry the same row id as another" if copies.by_row_id else "equal another row in every column"
+    if items == 0:
+        without = "Without them no item has two labels."
+    else:
+        conflicts = int(copies.without.repeated.items[copies.without.repeated.disagreement > 0].sum())
+        eps = f", flip rate {rate.estimate:.3f}" if rate is not None and rate.estimate is not None else ""
+        few = "; too few to say" if items < _FEW_ITEMS else ""
+        without = f"Without them d is {left.estimate:.3f}{eps} ({conflicts} of {items} repeated items disagree{few})."
+    yield Alarm(
+        code="export copies",
+        severity="warning",
+        message=f"Export copies: {copies.rows} repeated rows {how}; they are no second opinions. {without}",
+        action="--drop-copies leaves them out of every figure",
+        figures={
+            "rows": copies.rows,
+            "by_row_id": copies.by_row_id,
+            "p_value": p_value,
+            "disagreement_with": evidence.d.estimate,
+            "disagreement_without": left.estimate,
+            "flip_rate_without": rate.estimate if rate is not None else None,
+            "items_without": items,
+        },
+    )
+
+
+def _looks_copied(contrast: PairContrast) -> bool:
+    """Rows equal in all other columns agree more than the other pairs, or there are no other pairs."""
+    inside = int((contrast.inside_pairs > 0) @ contrast.items)
+    if inside < 5:
+        return False
+    if not np.any(contrast.outside_pairs > 0):
+        return not np.any(contrast.inside_conflicts > 0)
+    return _agrees_more(contrast) is not None
+
+
+def _agrees_more(contrast: PairContrast) -> tuple[float, float, float] | None:
+    """(d inside, d outside, p) when pairs inside agree clearly more than pairs outside, else None."""
+    inside, outside = inside_and_outside(contrast)
+    p_value = compare_contrast(contrast)
+    if inside.estimate is None or outside.estimate is None or p_value is None:
+        return None
+    if p_value >= _SIGNIFICANT or outside.estimate - inside.estimate < _SMALLEST_SHIFT:
+        return None
+    return inside.estimate, outside.estimate, p_value
+
+
+def _dependence(evidence: Evidence) -> Iterator[Alarm]:
+    apart = "label the repeats apart: audit plan draws and shuffles them"
+    words = {
+        "same annotator": ("one annotator's own repeats", "--one-per {column} keeps one label per annotator and item"),
+        "adjacent rows": ("repeats in neighbouring rows", apart),
+        "same minute": ("repeats given in the same minute", apart),
+    }  # fmt: skip
+    for code, (column, contrast) in evidence.contrasts.items():
+        found = _agrees_more(contrast)
+        if found is None:
+            continue
+        inside, outside, p_value = found
+        name, action = words[code]
+        yield Alarm(
+            code=code,
+            severity="warning",
+            message=(
+                f"Dependent repeats: {name} disagree on {inside:.1%}, the others on {outside:.1%}. If part of the "
+                "repeats copy an earlier opinion, the true d is higher than the headline."
+            ),
+            action=action.format(column=column),
+            figures={
+                "inside": inside,
+                "outside": outside,
+                "p_value": p_value,
+                "inside_items": int((contrast.inside_pairs > 0) @ contrast.items),
+                "outside_items": int((contrast.outside_pairs > 0) @ contrast.items),
+            },
+        )
+
+
+def _splits(evidence: Evidence) -> Iterator[Alarm]:
+    if evidence.split is None or evidence.split not in evidence.comparisons:
+        return
+    comparison = evidence.comparisons[evidence.split]
+    if comparison.items_across:
+        across = comparison.across.estimate if comparison.across is not None else None
+        within = comparison.within.estimate if comparison.within is not None else None
+        told = "" if across is None else f"; their labels disagree on {across:.1%} across splits"
+        told += "" if within is None else f", repeats within a split on {within:.1%}"
+        yield Alarm(
+            code="leakage",
+            severity="warning",
+            message=f"Leakage: {comparison.items_across} items stand in more than one split{told}.",
+            action="move all rows of an item into one split before training; --conflicts FILE lists the worst",
+            figures={"items": comparison.items_across, "within": within, "across": across},
+        )
+    if comparison.p_value is not None and comparison.p_value < _SIGNIFICANT:
+        yield Alarm(
+            code="splits differ",
+            severity="warning",
+            message=(
+                f"d is not the same in every split (p = {comparison.p_value:.2g}): the ceiling of one split does not "
+                "hold for another."
+            ),
+            action=f"read d by {evidence.split} and quote the band of the split you score on",
+            figures={"p_value": comparison.p_value},
+        )
+
+
+def _representation(evidence: Evidence) -> Iterator[Alarm]:
+    for part in evidence.reweighted:
+        if part.p_value is None or part.cramers_v is None or evidence.d.estimate is None:
+            continue
+        if part.p_value >= 0.001 or part.cramers_v < _SMALL_EFFECT:
+            continue
+        again = "" if part.estimate is None else f" Weighted to the whole file, d is {part.estimate:.3f}."
+        yield Alarm(
+            code="unrepresentative repeats",
+            severity="warning",
+            message=(
+                f"The repeated rows are no random sample of the file by {part.by} "
+                f"(Cramer's V = {part.cramers_v:.2f}, p = {part.p_value:.2g}).{again}"
+            ),
+            action="audit plan draws a random sample to label a second time",
+            figures={
+                "by": part.by,
+                "cramers_v": part.cramers_v,
+                "p_value": part.p_value,
+                "disagreement": evidence.d.estimate,
+                "disagreement_reweighted": part.estimate,
+            },
+        )
+
+
+def _spellings(evidence: Evidence) -> Iterator[Alarm]:
+    if evidence.spellings and not evidence.merged:
+        listed = "; ".join(
+            "{" + ", ".join(repr(name) for name in names) + "}" for names in evidence.spellings
+        )
+        yield Alarm(
+            code="label spellings",
+            severity="warning",
+            message=f"Label spellings: {listed} may be the same class, and count as different ones here.",
+            action="--merge-labels merges them",
+            figures={"variants": [list(names) for names in evidence.spellings]},
+        )
+
+
+def _weightings(evidence: Evidence) -> Iterator[Alarm]:
+    d = evidence.d
+    if not d.weightings_differ or d.estimate is None or d.pair_weighted is None or d.row_weighted is None:
+        return
+    largest = int(evidence.patterns.repeated.sizes.max())
+    yield Alarm(
+        code="weightings differ",
+        severity="note",
+        message=(
+            f"d is {d.estimate:.3f} with each item once, {d.row_weighted:.3f} weighted by rows and "
+            f"{d.pair_weighted:.3f} by pairs: a few large groups (up to {largest} labels) decide the latter two."
+        ),
+        action="quote the item-weighted d; look at agreement by group size",
+        figures={
+            "item_weighted": d.estimate,
+            "row_weighted": d.row_weighted,
+            "pair_weighted": d.pair_weighted,
+            "largest_group": largest,
+        },
+    )
+
+
+def _thin(evidence: Evidence) -> Iterator[Alarm]:
+    items = evidence.patterns.repeated.item_total
+    if 0 < items < _FEW_ITEMS:
+        yield Alarm(
+            code="few repeats",
+            severity="note",
+            message=f"Only {items} items are repeated: every figure here is rough.",
+            action="audit plan draws rows to label a second time",
+            figures={"items": items},
+        )
+    if evidence.missing_item:
+        yield Alarm(
+            code="blank items",
+            severity="note",
+            message=f"{evidence.missing_item} rows have a blank item; they are not grouped with one another.",
+            action="--item names other columns",
+            figures={"rows": evidence.missing_item},
+        )
+
+
+_CHECKS = (
+    _deduplicated,
+    _above_maximum,
+    _copies,
+    _dependence,
+    _splits,
+    _representation,
+    _spellings,
+    _weightings,
+    _thin,
+)
