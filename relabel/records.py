@@ -172,7 +172,9 @@ class Verdict:
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) != (self.label is not None):
-            raise ValueError(f"a verdict has a label exactly when it is ok, not {self.status} with {self.label!r}")
+            raise ValueError(
+                f"a verdict has a label exactly when it is ok, not {self.status} with {self.label!r}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain JSON values."""
