@@ -44,6 +44,7 @@ class Status(StrEnum):
     REFUSED = "refused"  # the model or a content filter declined; asking again would not help
     UNPARSABLE = "unparsable"  # a reply came, but no label can be read from it without guessing
     NOT_IN_SET = "not_in_set"  # a label came that the rubric does not have
+    EMPTY = "empty"  # not asked: the row has no text in any input column
     TOO_LONG = "too_long"  # the item does not fit the context of the endpoint
     TRANSPORT = "transport"  # no usable reply after all tries: time-outs, cuts, server errors
     BUDGET = "budget"  # not asked: the budget was spent

@@ -1,0 +1,284 @@
+"""The work of one run: which rows are the same item, and each item's verdicts so far.
+
+Kept in a temporary SQLite database that spills to disk and vanishes with the process, so that a run holds
+neither rows nor verdicts in memory. Row texts are not copied into it: they are read from the source again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sqlite3
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import duckdb
+
+from audit.errors import InputError
+from audit.reading import Table, quote
+from relabel.records import Status, Verdict
+
+__all__ = ["Decision", "Item", "Role", "Worklist", "decide", "normalise", "scan"]
+
+Role = Literal["judge", "adjudicator", "human"]
+ROLES: tuple[Role, ...] = ("judge", "adjudicator", "human")
+BATCH = 512
+
+_SCHEMA = """
+CREATE TABLE item (
+    id INTEGER PRIMARY KEY, digest BLOB UNIQUE, first INTEGER NOT NULL, rows INTEGER NOT NULL,
+    tie BLOB NOT NULL, escalated INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE row (n INTEGER PRIMARY KEY, item INTEGER NOT NULL, old TEXT) STRICT;
+CREATE TABLE verdict (
+    item INTEGER NOT NULL, role INTEGER NOT NULL, model TEXT NOT NULL,
+    status TEXT NOT NULL, label TEXT, confidence REAL, confidence_kind TEXT,
+    rationale TEXT NOT NULL, clause TEXT NOT NULL, reason TEXT NOT NULL,
+    PRIMARY KEY (item, role)) STRICT, WITHOUT ROWID;
+"""
+# Another model may well answer these; the rest is for the same command, run again.
+_HELPABLE = "'truncated', 'refused', 'unparsable', 'not_in_set', 'too_long'"
+_VERDICT = "status, label, confidence, confidence_kind, rationale, clause, reason"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One distinct item: its number (from 1, in file order), the texts a judge reads, its first old label."""
+
+    id: int
+    row: Mapping[str, str]
+    old: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What one item ends up with: the verdict that counts, who gave it, and what the judge had said.
+
+    ``source`` is ``none`` where nobody gave a label; ``verdict`` then tells why.
+    """
+
+    verdict: Verdict
+    source: Literal["judge", "adjudicator", "human", "none"]
+    model: str
+
+
+def normalise(value: str | None) -> str:
+    """The text of one cell as it is compared and sent: Unicode NFC, without outer white space."""
+    return unicodedata.normalize("NFC", value).strip() if value else ""
+
+
+def scan(table: Table, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a table in file order, in batches; only one batch is in memory. One scan at a time."""
+    names = ", ".join(quote(column) for column in columns)
+    try:
+        # One thread: with more, DuckDB reads far ahead of the reader and keeps what it read.
+        table.con.execute("SET threads = 1")
+        cursor = table.con.execute(f"SELECT {names} FROM {quote(table.name)}")
+        while batch := cursor.fetchmany(BATCH):
+            yield batch
+    except duckdb.Error as error:
+        raise InputError(f"{table.report.source}: {str(error).splitlines()[0]}") from error
+
+
+class Worklist:
+    """The distinct items of a table. ``rows``, ``items`` and ``empty`` count rows, items, rows without text."""
+
+    def __init__(
+        self, table: Table, *, inputs: Sequence[str], label: str | None = None, seed: int = 0
+    ) -> None:
+        """Read the table once and number its items.
+
+        Parameters
+        ----------
+        table:
+            What `audit.reading.open_table` opened; it stays open as long as the worklist is used.
+        inputs:
+            The rubric's input columns. Rows equal in all of them (`normalise`) are one item; a row without
+            text in any of them is an item of its own, and is never asked about.
+        label:
+            The column of the old labels, or None.
+        seed:
+            Orders items of equal confidence.
+        """
+        self.table = table
+        self.inputs = tuple(inputs)
+        self.label = label
+        self.rows = self.items = self.empty = 0
+        self._con = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._con.execute("PRAGMA journal_mode = OFF")
+        self._con.execute("PRAGMA synchronous = OFF")
+        self._con.execute("PRAGMA cache_size = -32000")
+        self._con.executescript(_SCHEMA)
+        self._con.execute("BEGIN")
+        self._fill(seed)
+
+    def _fill(self, seed: int) -> None:
+        width = len(self.inputs)
+        columns = [*self.inputs, *([self.label] if self.label else [])]
+        for batch in scan(self.table, columns):
+            links = []
+            for cells in batch:
+                self.rows += 1
+                values = [normalise(cell) for cell in cells[:width]]
+                digest = item_digest(values)
+                self.empty += digest is None
+                tie = hashlib.blake2b(
+                    (digest or b"%d" % self.rows), digest_size=8, salt=b"%d" % (seed % 10**12)
+                )
+                item = self._con.execute(
+                    "INSERT INTO item (digest, first, rows, tie) VALUES (?, ?, 1, ?)"
+                    " ON CONFLICT (digest) DO UPDATE SET rows = rows + 1 RETURNING id",
+                    (digest, self.rows, tie.digest()),
+                ).fetchone()[0]
+                links.append((self.rows, item, cells[width] if self.label else None))
+            self._con.executemany("INSERT INTO row VALUES (?, ?, ?)", links)
+        self.items = self._con.execute("SELECT count(*) FROM item").fetchone()[0]
+
+    def read(self, *, escalated: bool = False) -> Iterator[Item]:
+        """The items that have text, in file order: all of them, or only the escalated ones."""
+        where = "digest IS NOT NULL" + (" AND escalated" if escalated else "")
+        wanted = iter(self._con.execute(f"SELECT first, id FROM item WHERE {where} ORDER BY id"))
+        first, number = next(wanted, (0, 0))
+        at = 0
+        for batch in scan(self.table, [*self.inputs, *([self.label] if self.label else [])]):
+            for cells in batch:
+                at += 1
+                if at == first:
+                    row = {c: normalise(v) for c, v in zip(self.inputs, cells, strict=False)}
+                    yield Item(id=number, row=row, old=cells[len(row)] if self.label else None)
+                    first, number = next(wanted, (0, 0))
+            if not first:
+                return
+
+    def put(self, verdicts: Iterable[tuple[int, Verdict]], *, role: Role, model: str) -> None:
+        """Note what ``role`` said of items; a later verdict of the same role replaces the earlier one."""
+        place = ROLES.index(role)
+        self._con.executemany(
+            f"INSERT OR REPLACE INTO verdict (item, role, model, {_VERDICT}) VALUES ({', '.join('?' * 10)})",
+            (
+                (
+                    item,
+                    place,
+                    model,
+                    str(v.status),
+                    v.label,
+                    v.confidence,
+                    v.confidence_kind,
+                    _text(v.rationale),
+                    _text(v.clause),
+                    _text(v.reason),
+                )
+                for item, v in verdicts
+            ),
+        )
+
+    def escalate_share(self, share: float) -> int:
+        """Mark for the adjudicator what the judge could not label, then its least sure, up to ``share`` of the
+        items judged, in [0, 1]; return how many are marked. Kinds of confidence are ranked apart.
+        """
+        failed = self._mark(f"SELECT item FROM verdict WHERE role = 0 AND status IN ({_HELPABLE})", ())
+        judged = self._con.execute("SELECT count(*) FROM verdict WHERE role = 0").fetchone()[0]
+        wanted = max(0, math.floor(share * judged + 0.5) - failed)
+        return failed + self._mark(
+            "SELECT item FROM (SELECT item, tie, (row_number() OVER (PARTITION BY confidence_kind"
+            " ORDER BY coalesce(confidence, -1), tie) - 0.5) / count(*) OVER (PARTITION BY confidence_kind) AS place"
+            " FROM verdict JOIN item ON item.id = item WHERE role = 0 AND status = 'ok')"
+            " ORDER BY place, tie LIMIT ?",
+            (wanted,),
+        )
+
+    def escalate_below(self, threshold: float, *, kind: str | None = None) -> int:
+        """Mark for the adjudicator what the judge could not label or labelled with a confidence under
+        ``threshold`` (with ``kind``: or of any other kind); return how many are marked.
+        """
+        return self._mark(
+            f"SELECT item FROM verdict WHERE role = 0 AND (status IN ({_HELPABLE}) OR status = 'ok' AND"
+            " (coalesce(confidence, -1) < ?1 OR ?2 IS NOT NULL AND confidence_kind IS NOT ?2))",
+            (threshold, kind),
+        )
+
+    def _mark(self, items: str, values: Sequence[Any]) -> int:
+        return self._con.execute(f"UPDATE item SET escalated = 1 WHERE id IN ({items})", values).rowcount
+
+    def decisions(self) -> Iterator[tuple[int, str | None, Decision]]:
+        """(item, old label, decision) of every row, in file order."""
+        rows = self._con.execute(
+            f"SELECT row.item, row.old, digest IS NULL, {_columns('j')}, {_columns('a')}, {_columns('h')}"
+            " FROM row JOIN item ON item.id = row.item"
+            " LEFT JOIN verdict j ON j.item = row.item AND j.role = 0"
+            " LEFT JOIN verdict a ON a.item = row.item AND a.role = 1"
+            " LEFT JOIN verdict h ON h.item = row.item AND h.role = 2 ORDER BY row.n"
+        )
+        for item, old, empty, *cells in rows:
+            verdicts = {
+                role: (cells[at], _verdict(cells[at + 1 : at + 8]))
+                for at, role in zip((0, 8, 16), ROLES, strict=True)
+                if cells[at] is not None
+            }
+            yield item, old, decide(verdicts, empty=bool(empty))
+
+    def verdicts(self, role: Role) -> Iterator[tuple[int, Verdict]]:
+        """(item, verdict) of all that ``role`` was asked about, in file order."""
+        rows = self._con.execute(
+            f"SELECT item, {_VERDICT} FROM verdict WHERE role = ? ORDER BY item", (ROLES.index(role),)
+        )
+        for item, *cells in rows:
+            yield item, _verdict(cells)
+
+    def statuses(self, role: Role) -> dict[str, int]:
+        """Status -> number of items, of all that ``role`` was asked about."""
+        return dict(
+            self._con.execute(
+                "SELECT status, count(*) FROM verdict WHERE role = ? GROUP BY status ORDER BY status",
+                (ROLES.index(role),),
+            )
+        )
+
+    def close(self) -> None:
+        """Drop the temporary database; the table stays open."""
+        self._con.close()
+
+
+def decide(verdicts: Mapping[Role, tuple[str, Verdict]], *, empty: bool = False) -> Decision:
+    """What counts of (model, verdict) per role: a person's label, else the adjudicator's, else the judge's."""
+    for role in reversed(ROLES):
+        if role in verdicts and verdicts[role][1].label is not None:
+            return Decision(verdict=verdicts[role][1], source=role, model=verdicts[role][0])
+    for role in (ROLES[1], ROLES[0]):
+        if role in verdicts:
+            return Decision(verdict=verdicts[role][1], source="none", model=verdicts[role][0])
+    if empty:
+        verdict = Verdict(status=Status.EMPTY, reason="the row has no text in any input column")
+    else:
+        verdict = Verdict(status=Status.PENDING, reason="not asked yet; the same command goes on")
+    return Decision(verdict=verdict, source="none", model="")
+
+
+def item_digest(values: Sequence[str]) -> bytes | None:
+    """16 bytes that are equal exactly for equal normalised texts; None where all of them are empty."""
+    if not any(values):
+        return None
+    return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).digest()
+
+
+def _columns(alias: str) -> str:
+    return ", ".join(f"{alias}.{name}" for name in ("model", *_VERDICT.split(", ")))
+
+
+def _verdict(cells: Sequence[Any]) -> Verdict:
+    status, label, confidence, kind, rationale, clause, reason = cells
+    return Verdict(
+        status=Status(status),
+        label=label,
+        confidence=confidence,
+        confidence_kind=kind,
+        rationale=rationale,
+        clause=clause,
+        reason=reason,
+    )
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "replace").decode()
