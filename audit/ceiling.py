@@ -17,7 +17,15 @@ from audit.fliprate import estimate_flip_rate
 from audit.intervals import wilson
 from audit.results import Ceiling, Disagreement, FlipRate, Result
 
-__all__ = ["Placement", "accuracy_without_noise", "ceiling_band", "pair_disagreement", "place_score"]
+__all__ = [
+    "Gate",
+    "Placement",
+    "accuracy_without_noise",
+    "ceiling_band",
+    "check_gate",
+    "pair_disagreement",
+    "place_score",
+]
 
 
 def ceiling_band(d: Disagreement, rate: FlipRate, *, minority_share: float | None = None) -> Ceiling:
@@ -142,3 +150,31 @@ def place_score(
         score=score, score_low=low, score_high=high, n_test=n_test, position=position, settled=settled,
         band=band, corrected=corrected, message=f"{where}{doubt}.",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate(Result):
+    """Whether one end of the band reaches a threshold."""
+
+    passed: bool
+    threshold: float
+    end: Literal["lower", "upper"]
+    value: float | None
+    message: str
+
+
+def check_gate(band: Ceiling, *, threshold: float, end: Literal["lower", "upper"] = "lower") -> Gate:
+    """Compare ``band.lower`` (1 - d, what the labels surely allow) or ``band.upper`` with a threshold in [0, 1].
+
+    Labels without a band fail: a gate that cannot be measured is not met.
+    """
+    if not 0.0 <= threshold <= 1.0:
+        raise ArgumentError(f"a gate lies in [0, 1], not {threshold}: divide a percentage by 100")
+    value = band.lower if end == "lower" else band.upper
+    if value is None:
+        message = f"gate failed: there is no ceiling to hold against {threshold:.3f}: {band.reason}"
+        return Gate(passed=False, threshold=threshold, end=end, value=None, message=message)
+    passed = value >= threshold
+    word = "passed" if passed else "failed"
+    message = f"gate {word}: the {end} end of the ceiling band is {value:.4f}, the threshold {threshold:.4f}"
+    return Gate(passed=passed, threshold=threshold, end=end, value=value, message=message)

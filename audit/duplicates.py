@@ -1,0 +1,372 @@
+"""The duplicate audit: from a table with repeats to disagreement, flip rate, ceiling, alarms and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from audit.agreement import estimate_agreement
+from audit.alarms import Copies, Evidence, deduplicated, raise_alarms
+from audit.ceiling import ceiling_band
+from audit.columns import guess
+from audit.conflicts import write_conflicts
+from audit.disagreement import IntervalKind, by_class, by_group_size, estimate_disagreement
+from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
+from audit.grouping import Columns, Repeats, group
+from audit.homogeneity import compare_values
+from audit.intervals import wilson
+from audit.labels import spelling_variants
+from audit.patterns import CountPatterns, PairContrast
+from audit.reading import Table, open_table
+from audit.results import (
+    AuditResult,
+    Breakdown,
+    Comparison,
+    CopiedShare,
+    DataSummary,
+    Disagreement,
+    LadderRung,
+    RepeatSummary,
+    Reweighted,
+    Settings,
+)
+from audit.verdict import compose_verdict
+from audit.version import __version__
+
+__all__ = ["audit_duplicates", "audit_table"]
+
+#: Shares of copied repeats for which eps is tabulated.
+_COPIED_SHARES = (0.0, 0.1, 0.25, 0.5)
+
+#: Values of a column that are broken down at most, those with most repeated items.
+_MOST_VALUES = 50
+
+
+def audit_duplicates(
+    source: Any,
+    *,
+    item: str | Sequence[str] = (),
+    label: str | None = None,
+    label_columns: Sequence[str] = (),
+    counts: Sequence[str] = (),
+    row_id: str | None = None,
+    annotator: str | None = None,
+    time: str | None = None,
+    split: str | None = None,
+    by: Sequence[str] = (),
+    classes: Sequence[str] | None = None,
+    missing: Sequence[str] = (),
+    normalise: str = "case",
+    merge_labels: bool = False,
+    drop_copies: bool = False,
+    one_per: str | None = None,
+    ladder: bool | None = None,
+    level: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
+    interval: IntervalKind = "wilson",
+    show_conflicts: int = 200,
+    conflicts_file: str | Path | None = None,
+    **reading: Any,
+) -> AuditResult:
+    """Audit the repeats of a table.
+
+    Parameters
+    ----------
+    source:
+        A path (CSV, TSV, Parquet, JSONL, xlsx, gzip too), ``"-"`` for standard input, or a pandas, Polars, Arrow
+        or DuckDB frame.
+    item:
+        Column or columns that make an item: its text, or its id. Guessed when neither it nor ``label`` is given.
+    label:
+        The label column (long form). Wide form: ``label_columns``, one vote a column, or ``counts``, one column of
+        vote counts a class; one row is then one item unless ``item`` says otherwise.
+    row_id, annotator, time, split, by:
+        Columns that tell records, people, moments, splits and any other parts apart.
+    classes:
+        The declared classes, K of them; the labels seen when not given.
+    missing:
+        Labels that mean "no label"; an empty cell always does.
+    normalise:
+        How texts are compared: ``none``, ``space``, ``case`` (Unicode form, case and white space) or
+        ``punctuation``.
+    merge_labels, drop_copies, one_per:
+        Merge spellings of one label; leave copied records out; keep an item's first label for each value of a
+        column.
+    ladder:
+        d at every level of normalisation; by default only up to 500,000 rows.
+    level, draws, seed, interval:
+        Of the intervals, see :func:`audit.disagreement.estimate_disagreement`.
+    show_conflicts, conflicts_file:
+        Disagreeing items kept in the result (hardest first); a file for all of them.
+    reading:
+        ``delimiter``, ``encoding``, ``sheet``, ``ragged`` of :func:`audit.reading.open_table`.
+
+    Returns
+    -------
+    AuditResult
+        Degenerate data (no repeats, one class, d above its maximum) give None with a reason, not an error.
+
+    Raises
+    ------
+    InputError
+        The table cannot be read, lacks a column or has no rows.
+    ArgumentError
+        An argument is out of range or contradicts another.
+    """
+    with ExitStack() as stack:
+        table = stack.enter_context(open_table(source, missing=missing, **reading))
+        items = (item,) if isinstance(item, str) else tuple(item)
+        chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)
+        columns = Columns(
+            item=chosen.item, label=chosen.label, label_columns=tuple(label_columns), counts=tuple(counts),
+            row_id=row_id, annotator=annotator, time=time, split=split, by=tuple(by),
+        )  # fmt: skip
+        settings = Settings(
+            version=__version__, level=level, draws=draws, seed=seed, normalise=normalise, interval=interval,
+            merge_labels=merge_labels, drop_copies=drop_copies, one_per=one_per, missing=tuple(missing),
+        )  # fmt: skip
+        return audit_table(
+            table, columns, settings=settings, classes=classes, ladder=ladder, notes=chosen.reasons,
+            show_conflicts=show_conflicts, conflicts_file=conflicts_file,
+        )  # fmt: skip
+
+
+def audit_table(
+    table: Table,
+    columns: Columns,
+    *,
+    settings: Settings,
+    classes: Sequence[str] | None = None,
+    ladder: bool | None = None,
+    notes: Sequence[str] = (),
+    show_conflicts: int = 200,
+    conflicts_file: str | Path | None = None,
+) -> AuditResult:
+    """Audit an open table whose columns are known; see :func:`audit_duplicates`."""
+    repeats = group(
+        table, columns, normalise=settings.normalise, missing=settings.missing, classes=classes,
+        merge_labels=settings.merge_labels, drop_copies=settings.drop_copies, one_per=settings.one_per,
+    )  # fmt: skip
+    patterns, level = repeats.patterns, settings.level
+    kind: IntervalKind = "exact" if settings.interval == "exact" else "wilson"
+    d = estimate_disagreement(patterns, level=level, draws=settings.draws, seed=settings.seed, interval=kind)
+    refused = deduplicated(patterns, repeats.class_rows)
+    rate = estimate_flip_rate(d, classes=len(repeats.classes), refused=refused)
+    band = ceiling_band(d, rate, minority_share=_minority(repeats))
+    by, comparisons = _breakdowns(repeats, columns, settings, kind)
+    reweighted = _reweighted(repeats, columns, d, by["class"])
+    alarms = raise_alarms(_evidence(repeats, columns, d, settings, comparisons, reweighted))
+    summary = _repeat_summary(repeats, settings.normalise, ladder)
+    if conflicts_file is not None:
+        write_conflicts(repeats, conflicts_file)
+    return AuditResult(
+        verdict=compose_verdict(
+            repeats=summary, d=d, rate=rate, band=band, alarms=alarms,
+            unrepeated=repeats.items_total - summary.items,
+        ),
+        data=_data_summary(table, columns, repeats, notes),
+        repeats=summary,
+        disagreement=d,
+        flip_rate=rate,
+        ceiling=band,
+        agreement=estimate_agreement(patterns, level=level, draws=min(settings.draws, 2_000), seed=settings.seed),
+        by=by,
+        comparisons=comparisons,
+        copied_share=_copied_shares(d, len(repeats.classes), refused=rate.estimate is None),
+        reweighted=reweighted,
+        alarms=alarms,
+        settings=settings,
+        conflicts=tuple(repeats.conflicts(show_conflicts)),
+    )  # fmt: skip
+
+
+def _data_summary(table: Table, columns: Columns, repeats: Repeats, notes: Sequence[str]) -> DataSummary:
+    report = table.report
+    return DataSummary(
+        source=report.source, format=report.format, encoding=report.encoding, delimiter=report.delimiter,
+        item=columns.item, label=columns.label, label_columns=columns.label_columns or columns.counts,
+        rows=repeats.rows, missing_label=repeats.missing_label, missing_item=repeats.missing_item,
+        items=repeats.items_total, classes=repeats.classes,
+        class_rows=tuple(int(n) for n in repeats.class_rows),
+        notes=(*report.notes, *notes, *repeats.notes),
+    )  # fmt: skip
+
+
+def _repeat_summary(repeats: Repeats, normalise: str, ladder: bool | None) -> RepeatSummary:
+    patterns = repeats.patterns.repeated
+    rungs = tuple(
+        LadderRung(
+            level=rung.level, items=rung.items, rows=rung.rows, conflicts=rung.conflicts,
+            estimate=_mean(rung.patterns),
+        )
+        for rung in repeats.ladder(force=ladder)
+    )  # fmt: skip
+    return RepeatSummary(
+        items=patterns.item_total,
+        rows=int(patterns.sizes @ patterns.items),
+        pairs=int(patterns.pairs @ patterns.items),
+        conflicts=int(patterns.items[patterns.disagreement > 0].sum()),
+        sizes=by_group_size(patterns),
+        normalise=normalise,
+        ladder=rungs,
+    )
+
+
+def _mean(patterns: CountPatterns) -> float | None:
+    repeated = patterns.repeated
+    total = repeated.item_total
+    return float(repeated.disagreement @ repeated.items) / total if total else None
+
+
+def _minority(repeats: Repeats) -> float | None:
+    total = int(repeats.class_rows.sum())
+    if len(repeats.classes) != 2 or total == 0:
+        return None
+    return float(repeats.class_rows.min()) / total
+
+
+def _breakdowns(
+    repeats: Repeats, columns: Columns, settings: Settings, kind: IntervalKind
+) -> tuple[dict[str, tuple[Breakdown, ...]], dict[str, Comparison]]:
+    by: dict[str, tuple[Breakdown, ...]] = {}
+    comparisons: dict[str, Comparison] = {}
+    named = dict.fromkeys(c for c in (columns.split, *columns.by, columns.annotator) if c is not None)
+    for column in named:
+        parts = repeats.patterns_by(column)
+        by[column] = _by_value(parts, settings, kind)
+        comparisons[column] = compare_values(
+            column, parts, seed=settings.seed, contrast=repeats.contrast(column), level=settings.level
+        )
+    by.setdefault("class", by_class(repeats.patterns, level=settings.level))
+    if columns.annotator is not None:
+        by.setdefault("annotator_pair", _annotator_pairs(repeats, settings.level))
+    return by, comparisons
+
+
+def _by_value(parts: Mapping[str, CountPatterns], settings: Settings, kind: IntervalKind) -> tuple[Breakdown, ...]:
+    rows = []
+    kept = sorted(parts, key=lambda value: (-parts[value].repeated.item_total, value))[:_MOST_VALUES]
+    for value in sorted(kept):
+        repeated = parts[value].repeated
+        d = estimate_disagreement(
+            repeated, level=settings.level, draws=min(settings.draws, 2_000), seed=settings.seed, interval=kind
+        )
+        rows.append(
+            Breakdown(
+                value=value, items=repeated.item_total, pairs=int(repeated.pairs @ repeated.items),
+                conflicts=int(repeated.items[repeated.disagreement > 0].sum()),
+                estimate=d.estimate, low=d.low, high=d.high, method=d.method,
+            )
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def _annotator_pairs(repeats: Repeats, level: float) -> tuple[Breakdown, ...]:
+    rows = []
+    for first, second, pairs, conflicts in repeats.annotator_pairs(_MOST_VALUES):
+        low, high = wilson(conflicts, pairs, level=level)
+        rows.append(
+            Breakdown(
+                value=f"{first} / {second}", items=pairs, pairs=pairs, conflicts=conflicts,
+                estimate=conflicts / pairs, low=low, high=high, method="Wilson",
+            )
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def _evidence(
+    repeats: Repeats,
+    columns: Columns,
+    d: Disagreement,
+    settings: Settings,
+    comparisons: Mapping[str, Comparison],
+    reweighted: tuple[Reweighted, ...],
+) -> Evidence:
+    contrasts: dict[str, tuple[str, PairContrast]] = {}
+    copies = None
+    if d.estimate is not None:
+        if columns.annotator is not None:
+            contrasts["same annotator"] = (columns.annotator, repeats.contrast(columns.annotator))
+        if not columns.label_columns and not columns.counts:
+            contrasts["adjacent rows"] = ("", repeats.contrast("__adjacent"))
+        if columns.time is not None:
+            contrasts["same minute"] = (columns.time, repeats.contrast("__minute"))
+        if not settings.drop_copies:
+            copies = _copies(repeats, columns)
+    return Evidence(
+        patterns=repeats.patterns, d=d, class_rows=repeats.class_rows,
+        spellings=spelling_variants(repeats.classes), merged=settings.merge_labels,
+        missing_item=repeats.missing_item, missing_label=repeats.missing_label, copies=copies,
+        contrasts=contrasts, comparisons=comparisons, split=columns.split, reweighted=reweighted,
+    )  # fmt: skip
+
+
+def _copies(repeats: Repeats, columns: Columns) -> Copies | None:
+    found = repeats.without_copies()
+    if found is None:
+        return None
+    by_row_id = columns.row_id is not None
+    contrast = None if by_row_id else repeats.contrast("__extras")
+    return Copies(rows=found.rows, by_row_id=by_row_id, without=found.patterns, contrast=contrast)
+
+
+def _reweighted(
+    repeats: Repeats, columns: Columns, d: Disagreement, classes: Sequence[Breakdown]
+) -> tuple[Reweighted, ...]:
+    """Compare the make-up of repeated and other rows, and weight d to that of the whole file."""
+    if d.estimate is None:
+        return ()
+    out = []
+    for name, (categories, repeated, others) in repeats.representation().items():
+        if name == "class":
+            total = int(repeats.class_rows.sum())
+            weights = {c: n / total for c, n in zip(repeats.classes, repeats.class_rows, strict=True)}
+            scores = {row.value: row.estimate for row in classes}
+        else:
+            column = str(columns.split) if name == "split" else "__length"
+            weights = dict(repeats.strata(column))
+            scores = {value: _mean(part) for value, part in repeats.patterns_by(column).items()}
+        p_value, effect = _difference(np.asarray(repeated, float), np.asarray(others, float))
+        known = {c: w for c, w in weights.items() if scores.get(c) is not None}
+        covered = sum(known.values())
+        estimate = None
+        if covered > 0.95:
+            estimate = sum(w * float(scores[c] or 0.0) for c, w in known.items()) / covered
+        shift = None if estimate is None else estimate - d.estimate
+        out.append(Reweighted(by=name, estimate=estimate, shift=shift, p_value=p_value, cramers_v=effect))
+    return tuple(out)
+
+
+def _difference(repeated: np.ndarray, others: np.ndarray) -> tuple[float | None, float | None]:
+    """p-value and Cramer's V of a 2 x C table; None when one side is empty or there is one category."""
+    used = repeated + others > 0
+    table = np.vstack([repeated[used], others[used]])
+    if table.shape[1] < 2 or np.any(table.sum(axis=1) == 0):
+        return None, None
+    test = stats.chi2_contingency(table, correction=False)
+    return float(test.pvalue), float(np.sqrt(test.statistic / table.sum()))
+
+
+def _copied_shares(d: Disagreement, classes: int, *, refused: bool) -> tuple[CopiedShare, ...]:
+    """eps if a share c of the repeats copied an earlier opinion: d_obs = (1 - c)d."""
+    if d.estimate is None or refused:
+        return ()
+    rows = []
+    for share in _COPIED_SHARES:
+        true = d.estimate / (1.0 - share)
+        known = true <= maximum_disagreement(classes)
+        rows.append(
+            CopiedShare(
+                share=share,
+                disagreement=true if known else None,
+                flip_rate=flip_rate(true, classes=classes) if known else None,
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,410 @@
+"""The ``audit`` command. Each command parses its options, calls one library function and prints the result.
+
+Libraries are imported inside the commands, so that ``audit --help`` is quick. Errors become exit codes in
+:func:`main`: 0 done, 1 a gate failed, 2 unusable arguments or input, 3 finished with rows that have no verdict.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+app = typer.Typer(
+    name="audit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="How good are the labels, how high can any score against them go, and what to do about it.",
+)
+
+Format = Literal["text", "json", "markdown", "html"]
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="CSV, TSV, Parquet, JSONL, JSON or xlsx (.gz too), or - for standard input."
+    ),
+]
+Item = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--item", metavar="COLUMNS", help="Column(s) that make an item: its text or id. Commas or repeats."
+    ),
+]
+Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The label column.")]
+LabelColumns = Annotated[
+    list[str] | None,
+    typer.Option("--label-columns", metavar="COLUMNS", help="Wide form: one vote a column, one item a row."),
+]
+Counts = Annotated[
+    list[str] | None,
+    typer.Option("--counts", metavar="COLUMNS", help="Wide form: one column of vote counts per class."),
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--classes", metavar="LABELS", help="The declared classes, if some never occur in the file."
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing", metavar="LABELS", help="Labels that mean 'no label'; an empty cell always does."
+    ),
+]
+Normalise = Annotated[
+    Literal["none", "space", "case", "punctuation"],
+    typer.Option(
+        "--normalise", help="How item texts are compared; case = Unicode form, case and white space."
+    ),
+]
+Split = Annotated[
+    str | None, typer.Option("--split", metavar="COLUMN", help="Column with train/validation/test.")
+]
+Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="Separator of a text file; found out if not given.")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Encoding of a text file; found out if not given.")
+]
+Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an xlsx file; the first if not given.")]
+Ragged = Annotated[
+    Literal["error", "pad", "drop"],
+    typer.Option(
+        "--ragged", help="Rows with too few or too many fields: stop, pad with empty cells, or drop."
+    ),
+]
+
+
+@app.command()
+def dupes(
+    file: File,
+    item: Item = None,
+    label: Label = None,
+    label_columns: LabelColumns = None,
+    counts: Counts = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option("--row-id", metavar="COLUMN", help="The record's own id: equal ids are export copies."),
+    ] = None,
+    annotator: Annotated[
+        str | None, typer.Option("--annotator", metavar="COLUMN", help="Who gave the label.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COLUMN", help="When the label was given.")
+    ] = None,
+    split: Split = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="COLUMNS", help="More columns to break d down by.")
+    ] = None,
+    classes: Classes = None,
+    missing: Missing = None,
+    normalise: Normalise = "case",
+    merge_labels: Annotated[
+        bool, typer.Option("--merge-labels", help="Merge spellings of one label, such as 'Yes' and 'yes '.")
+    ] = False,
+    drop_copies: Annotated[
+        bool,
+        typer.Option("--drop-copies", help="Leave rows that repeat the same record out of every figure."),
+    ] = False,
+    one_per: Annotated[
+        str | None,
+        typer.Option(
+            "--one-per", metavar="COLUMN", help="Keep an item's first label for each value of a column."
+        ),
+    ] = None,
+    ladder: Annotated[
+        bool | None,
+        typer.Option(
+            "--ladder/--no-ladder", help="d at every level of --normalise (default: up to 500,000 rows)."
+        ),
+    ] = None,
+    level: Level = 0.95,
+    draws: Annotated[int, typer.Option("--draws", help="Bootstrap draws.")] = 10_000,
+    seed: Seed = 0,
+    interval: Annotated[
+        Literal["wilson", "exact"],
+        typer.Option("--interval", help="Interval of d when every item has two labels."),
+    ] = "wilson",
+    format: Annotated[
+        Format, typer.Option("--format", help="Form of the report on standard output.")
+    ] = "text",
+    out: Annotated[Path | None, typer.Option("--out", help="Write the report to this file instead.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the HTML report to this file as well.")
+    ] = None,
+    conflicts: Annotated[
+        Path | None,
+        typer.Option("--conflicts", help="Write the disagreeing items to this file, hardest first."),
+    ] = None,
+    show_conflicts: Annotated[
+        int, typer.Option("--show-conflicts", help="Disagreeing items shown in the report.")
+    ] = 200,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-under", help="Exit with code 1 when the end of the band named by --fail-on is lower."
+        ),
+    ] = None,
+    fail_on: Annotated[
+        Literal["lower", "upper"],
+        typer.Option(
+            "--fail-on",
+            help="lower (1 - d): what the labels surely allow; upper (1 - eps): the most they can.",
+        ),
+    ] = "lower",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    ragged: Ragged = "error",
+) -> None:
+    """Measure how much repeated items disagree, and the accuracy ceiling that follows.
+
+    Example: audit dupes data.csv --item text --label label --split split --html report.html
+    """
+    from audit.duplicates import audit_duplicates
+
+    result = audit_duplicates(
+        file,
+        item=_names(item),
+        label=label,
+        label_columns=_names(label_columns),
+        counts=_names(counts),
+        row_id=row_id,
+        annotator=annotator,
+        time=time,
+        split=split,
+        by=_names(by),
+        classes=_names(classes) or None,
+        missing=_names(missing),
+        normalise=normalise,
+        merge_labels=merge_labels,
+        drop_copies=drop_copies,
+        one_per=one_per,
+        ladder=ladder,
+        level=level,
+        draws=draws,
+        seed=seed,
+        interval=interval,
+        show_conflicts=show_conflicts,
+        conflicts_file=conflicts,
+        delimiter=delimiter,
+        encoding=encoding,
+        sheet=sheet,
+        ragged=ragged,
+    )
+    if html is not None:
+        _write(html, _render(result, "html"))
+    _deliver(_render(result, format), out)
+    if fail_under is not None:
+        from audit.ceiling import check_gate
+
+        gate = check_gate(result.ceiling, threshold=fail_under, end=fail_on)
+        typer.echo(gate.message, err=True)
+        if not gate.passed:
+            raise typer.Exit(1)
+
+
+@app.command()
+def ceiling(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]", help="JSON of audit dupes --format json, or a data file to audit first."
+        ),
+    ] = None,
+    score: Annotated[float | None, typer.Option("--score", help="A measured accuracy, in [0, 1].")] = None,
+    n_test: Annotated[
+        int | None, typer.Option("--n-test", help="Test rows the score was measured on.")
+    ] = None,
+    item: Item = None,
+    label: Label = None,
+    disagreement: Annotated[
+        float | None, typer.Option("--disagreement", help="d, if it is known and there is no file.")
+    ] = None,
+    pairs: Annotated[int | None, typer.Option("--pairs", help="Pairs behind --disagreement.")] = None,
+    classes: Annotated[int, typer.Option("--classes", help="Number of classes behind --disagreement.")] = 2,
+    level: Level = 0.95,
+    format: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
+) -> None:
+    """Place a score in the band that holds the ceiling: below, inside, or too good to be true.
+
+    Example: audit ceiling audit.json --score 0.93 --n-test 500
+    """
+    from audit.placing import place
+    from audit.render_text import placement_text
+
+    placed = place(
+        file,
+        score=score,
+        n_test=n_test,
+        item=_names(item),
+        label=label,
+        disagreement=disagreement,
+        pairs=pairs,
+        classes=classes,
+        level=level,
+    )
+    typer.echo(_json(placed) if format == "json" else placement_text(placed))
+
+
+@app.command()
+def plan(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="The data file; without one only the number is told."),
+    ] = None,
+    item: Item = None,
+    label: Label = None,
+    half_width: Annotated[
+        float, typer.Option("--half-width", help="Wanted half-width of the interval of the flip rate.")
+    ] = 0.02,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", help="Flip rate to plan for; the file's own if it has repeats, else 0.1."),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Draw this many rows, whatever --half-width says.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by", metavar="COLUMNS", help="Stratify by these columns as well as by the first label."
+        ),
+    ] = None,
+    show: Annotated[
+        list[str] | None,
+        typer.Option("--show", metavar="COLUMNS", help="Further columns the annotator may see."),
+    ] = None,
+    merge: Annotated[
+        Path | None,
+        typer.Option("--merge", metavar="ANSWERS", help="Bring an answered plan back in as repeats."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write: the plan, or the merged data.")
+    ] = None,
+    classes: Annotated[int, typer.Option("--classes", help="Number of classes when no file is given.")] = 2,
+    missing: Missing = None,
+    normalise: Normalise = "case",
+    level: Level = 0.95,
+    seed: Seed = 0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    ragged: Ragged = "error",
+) -> None:
+    """Draw rows to label a second time, blind to the first label; --merge brings the answers back.
+
+    Example: audit plan data.csv --item text --label label --half-width 0.02 --out plan.csv
+    """
+    reading: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "ragged": ragged}
+    if merge is not None:
+        from audit.second_labels import merge_answers
+
+        merged = merge_answers(
+            _needed(file, "--merge needs the data FILE the plan was drawn from"), merge, item=_names(item),
+            label=label, out=_needed(out, "--merge needs --out FILE for the merged data"),
+            missing=_names(missing), normalise=normalise, **reading,
+        )  # fmt: skip
+        typer.echo(merged.summary())
+        return
+    from audit.second_labels import draw_plan, plan_number
+
+    if file is None:
+        typer.echo(plan_number(half_width, rate=rate, classes=classes, level=level).summary())
+        return
+    drawn = draw_plan(
+        file, item=_names(item), label=label, half_width=half_width, rate=rate, rows=rows, by=_names(by),
+        show=_names(show), out=out, missing=_names(missing), normalise=normalise, level=level, seed=seed, **reading,
+    )  # fmt: skip
+    typer.echo(drawn.summary())
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def relabel(context: typer.Context) -> None:
+    """Relabel a file under a written rubric: check, probe, run, agree, review and more."""
+    from audit.errors import MissingExtraError
+
+    try:
+        from relabel.cli import app as commands
+    except ModuleNotFoundError as error:
+        if error.name in ("openai", "httpx2"):
+            raise MissingExtraError("audit relabel", extra="relabel") from error
+        raise
+    commands(args=context.args, prog_name="audit relabel")
+
+
+def main() -> None:
+    """Run the command line; turn the package's own errors into one line and an exit code."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("audit: interrupted", err=True)
+        sys.exit(130)
+    except Exception as error:
+        from audit.errors import AuditError
+
+        if not isinstance(error, AuditError):
+            raise
+        typer.echo(f"audit: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+def _names(values: list[str] | None) -> tuple[str, ...]:
+    """Names from repeated options and comma-separated lists; a name with a comma goes in double quotes."""
+    return tuple(name for row in csv.reader(values or (), skipinitialspace=True) for name in row)
+
+
+def _needed(value: Any, message: str) -> Any:
+    if value is None:
+        raise typer.BadParameter(message)
+    return value
+
+
+def _render(result: Any, form: Format) -> str:
+    if form == "json":
+        return _json(result)
+    if form == "markdown":
+        from audit.render_markdown import markdown
+
+        return markdown(result)
+    if form == "html":
+        from audit.render_html import html
+
+        return html(result)
+    from audit.render_text import text
+
+    return text(result)
+
+
+def _json(result: Any) -> str:
+    import json
+
+    return json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+
+
+def _deliver(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text)
+    else:
+        _write(out, text + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    from audit.writing import write_text
+
+    write_text(path, text)
+    typer.echo(f"wrote {path}", err=True)
+
+
+if __name__ == "__main__":
+    main()
