@@ -133,7 +133,7 @@ def dupes(
         Literal["wilson", "exact"],
         typer.Option("--interval", help="Interval of d when every item has two labels."),
     ] = "wilson",
-    format: Annotated[
+    form: Annotated[
         Format, typer.Option("--format", help="Form of the report on standard output.")
     ] = "text",
     out: Annotated[Path | None, typer.Option("--out", help="Write the report to this file instead.")] = None,
@@ -202,7 +202,7 @@ def dupes(
     )
     if html is not None:
         _write(html, _render(result, "html"))
-    _deliver(_render(result, format), out)
+    _deliver(_render(result, form), out)
     if fail_under is not None:
         from audit.ceiling import check_gate
 
@@ -232,7 +232,7 @@ def ceiling(
     pairs: Annotated[int | None, typer.Option("--pairs", help="Pairs behind --disagreement.")] = None,
     classes: Annotated[int, typer.Option("--classes", help="Number of classes behind --disagreement.")] = 2,
     level: Level = 0.95,
-    format: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
 ) -> None:
     """Place a score in the band that holds the ceiling: below, inside, or too good to be true.
 
@@ -252,7 +252,7 @@ def ceiling(
         classes=classes,
         level=level,
     )
-    typer.echo(_json(placed) if format == "json" else placement_text(placed))
+    typer.echo(_json(placed) if form == "json" else placement_text(placed))
 
 
 @app.command()
