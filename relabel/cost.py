@@ -105,6 +105,8 @@ class Budget:
         US dollars, or None for no limit.
     spent:
         US dollars already paid, by earlier runs of the same journal.
+
+    ``promised`` is what the ``promises`` requests under way may still cost.
     """
 
     def __init__(self, limit: float | None = None, *, spent: float = 0.0) -> None:
@@ -112,18 +114,21 @@ class Budget:
             raise ArgumentError(f"--budget {limit} is negative; give US dollars")
         self.limit = limit
         self.spent = spent
-        self._promised = 0.0
+        self.promised = 0.0
+        self.promises = 0
 
     def reserve(self, amount: float) -> bool:
         """Promise ``amount`` to a request; False, and nothing promised, where it would pass the limit."""
-        if self.limit is not None and self.spent + self._promised + amount > self.limit:
+        if self.limit is not None and self.spent + self.promised + amount > self.limit:
             return False
-        self._promised += amount
+        self.promised += amount
+        self.promises += 1
         return True
 
     def settle(self, reserved: float, paid: float) -> None:
         """A request is done: what was promised becomes what was paid."""
-        self._promised -= reserved
+        self.promises -= 1
+        self.promised = self.promised - reserved if self.promises else 0.0
         self.spent += paid
 
 
