@@ -2,66 +2,130 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 
-from audit.errors import InputError
+from audit.reading_scan import Options, Plan, ReadReport, Scan, named, plan_scans
+from audit.reading_text import Ragged, Scratch
+from audit.reading_typed import literal, quote
 
-__all__ = ["ReadReport", "Table", "open_table", "quote"]
+__all__ = ["Ragged", "ReadReport", "Table", "open_table", "quote"]
 
-Ragged = Literal["error", "pad", "drop"]
-
-
-def quote(identifier: str) -> str:
-    """Return ``identifier`` as a quoted SQL name."""
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadReport:
-    """What was found out about a source while opening it."""
-
-    source: str
-    format: str
-    compression: str | None = None
-    encoding: str | None = None
-    delimiter: str | None = None
-    quote: str | None = None
-    notes: tuple[str, ...] = ()
+_BATCH = 2_000
+_READING = (
+    duckdb.InvalidInputException,
+    duckdb.ConversionException,
+    duckdb.NotSupportedError,
+    duckdb.IOException,
+    duckdb.OutOfMemoryException,
+)
 
 
 class Table:
-    """A source opened for reading: ``SELECT ... FROM {table.name}`` on ``table.con``; every column is VARCHAR."""
+    """An open source: ``SELECT ... FROM {table.name}`` on the DuckDB connection ``table.con``.
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, name: str, columns: Sequence[str], report: ReadReport) -> None:
+    Every column is VARCHAR, NULL where the cell is empty. Nothing is read before it is asked for. Use
+    :meth:`materialise` or :meth:`rows`, which check what DuckDB makes of a text file and turn to a slower, strict
+    reading where it fails; ``report`` may gain notes by that. Close it, or use it in a ``with`` statement.
+    """
+
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, scratch: Scratch, plan: Plan, *, missing: Sequence[str]
+    ) -> None:
         self.con = con
-        self.name = name
-        self.columns = tuple(columns)
-        self.report = report
+        self.name = "source"
+        self.columns = plan.columns
+        self.report = plan.report
+        self._scratch = scratch
+        self._missing = tuple(missing)
+        self._waiting = list(plan.scans)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Turn to the next way to read the source."""
+        self._scan: Scan = self._waiting.pop(0)()
+        notes = (*self.report.notes, *self._scan.changes.get("notes", ()))
+        self.report = replace(self.report, **{**self._scan.changes, "notes": notes})
+        words = ", ".join(map(literal, ("", *self._missing)))
+        texts = [
+            f"CASE WHEN {cell} NOT IN ({words}) THEN {cell} END"
+            if self._missing or self._scan.blanks
+            else cell
+            for cell in self._scan.cells
+        ]
+        columns = ", ".join(
+            f"{text} AS {quote(name)}" for text, name in zip(texts, self.columns, strict=True)
+        )
+        self.con.execute(f"CREATE OR REPLACE VIEW {self.name} AS SELECT {columns} FROM {self._scan.relation}")
+
+    def _advance_after(self, error: duckdb.Error) -> None:
+        if not self._waiting:
+            with named(self.report.source):
+                raise error
+        self._advance()
 
     def materialise(self, select: str, name: str) -> int:
-        """Run ``CREATE OR REPLACE TEMP TABLE name AS select`` and return its number of rows."""
-        try:
-            self.con.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} AS {select}")
-        except duckdb.Error as error:
-            raise InputError(f"{self.report.source}: {str(error).splitlines()[0]}") from error
-        row = self.con.execute(f"SELECT count(*) FROM {quote(name)}").fetchone()
-        return int(row[0]) if row else 0
+        """Run ``CREATE OR REPLACE TEMP TABLE name AS select``; return its number of rows.
+
+        ``select`` gives one row for each row of ``FROM {table.name}``, in file order: no WHERE, GROUP BY or LIMIT, as
+        the number of rows is checked against the file.
+
+        Raises
+        ------
+        InputError
+            The source cannot be read; the message names the line and how to go on.
+        """
+        while True:
+            try:
+                with ThreadPoolExecutor(1) as pool:
+                    breaks = pool.submit(self._scan.breaks) if self._scan.breaks else None
+                    self.con.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} AS {select}")
+                    counted = self.con.execute(f"SELECT count(*) FROM {quote(name)}").fetchone()
+                rows = int(counted[0]) if counted else 0
+                if breaks is None or breaks.result() == rows:
+                    return rows
+                self._advance()
+            except _READING as error:
+                self._advance_after(error)
+
+    def rows(
+        self, columns: Sequence[str] | None = None, *, limit: int | None = None
+    ) -> Iterator[list[tuple[str | None, ...]]]:
+        """Yield the rows in file order, in batches of a few thousand; ``limit`` ends it after so many rows.
+
+        The connection serves nothing else meanwhile. Raises what :meth:`materialise` raises.
+        """
+        while self._scan.breaks is not None:  # several threads would read ahead, and nothing would check them
+            self._advance()
+        names = ", ".join(map(quote, self.columns if columns is None else columns))
+        done = 0
+        while True:
+            window = f"LIMIT {limit - done}" if limit is not None else ""
+            try:
+                cursor = self.con.execute(f"SELECT {names} FROM {self.name} {window} OFFSET {done}")
+                while batch := cursor.fetchmany(_BATCH):
+                    done += len(batch)
+                    yield batch
+                return
+            except _READING as error:
+                self._advance_after(error)
 
     def close(self) -> None:
         """Close the connection and remove temporary files."""
         self.con.close()
+        self._scratch.clear()
 
     def __enter__(self) -> Table:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -70,36 +134,63 @@ def open_table(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
+    quoting: str | None = None,
+    escape: str | None = None,
     sheet: str | int | None = None,
     ragged: Ragged = "error",
     missing: Sequence[str] = (),
 ) -> Table:
-    """Open ``source`` (a path, ``'-'`` for standard input, or a data frame) as a :class:`Table`."""
-    con = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
-    if isinstance(source, str | Path):
-        if str(source) == "-":
-            raise InputError("standard input: not read yet")
-        path = Path(source)
-        if not path.is_file():
-            raise InputError(f"{path}: no such file; check the path")
-        text = path.read_text(encoding=encoding or "utf-8-sig")
-        if not text:
-            raise InputError(f"{path}: the file is empty; give a table with a header and rows")
-        if delimiter is None:
-            delimiter = max(",\t;|", key=text.splitlines()[0].count)
-        header = next(csv.reader(text.splitlines(), delimiter=delimiter))
-        columns = "{" + ", ".join(f"{quote(name)}: 'VARCHAR'" for name in header) + "}"
-        scan = f"read_csv('{path}', auto_detect=false, header=true, delim='{delimiter}', columns={columns}, quote='\"')"
-        report = ReadReport(source=str(path), format="csv", encoding="utf-8", delimiter=delimiter, quote='"')
-    else:
-        con.register("frame", source)
-        scan = "frame"
-        header = [str(row[0]) for row in con.execute("DESCRIBE frame").fetchall()]
-        report = ReadReport(source="data frame", format="frame")
-    words = ", ".join("'" + word.replace("'", "''") + "'" for word in ("", *missing))
-    cells = ", ".join(
-        f"CASE WHEN CAST({quote(c)} AS VARCHAR) IN ({words}) THEN NULL ELSE CAST({quote(c)} AS VARCHAR) END AS {quote(c)}"
-        for c in header
+    """Open a table for reading.
+
+    Parameters
+    ----------
+    source:
+        A path: CSV, TSV or other separated text, JSON Lines, a JSON array of records, Parquet, a workbook (xlsx, xls,
+        ods), each also compressed (gzip, bzip2, xz, zip); ``"-"`` for standard input; or a pandas, Polars, Arrow or
+        DuckDB frame, or any other that narwhals knows.
+    delimiter, encoding, quoting, escape:
+        Of text, where they are not to be found out: one character; a codec of Python; the quote character, or
+        ``"none"``; the character that stands before a quote inside quotes (by default quotes are doubled there).
+    sheet:
+        Name or number (from 1) of the sheet of a workbook; the first one by default.
+    ragged:
+        What becomes of a row that is not as wide as the header: ``"error"``; ``"pad"``, short rows end in missing
+        cells; ``"drop"``, such rows are left out and counted in the report.
+    missing:
+        Words that mean an empty cell, in any column. An empty cell is always missing; NA, null and None are not.
+
+    Raises
+    ------
+    InputError
+        The source is not there, is empty, has no rows or is no table.
+    ArgumentError
+        An option cannot be what was given.
+    """
+    scratch = Scratch()
+    con = duckdb.connect(
+        config={
+            "temp_directory": str(scratch.path()),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "pandas_analyze_sample": 0,  # a column of Python objects is text, whatever its first values are
+        }
     )
-    con.execute(f"CREATE VIEW source AS SELECT {cells} FROM {scan}")
-    return Table(con, "source", header, report)
+    options = Options(
+        delimiter=_DELIMITERS.get(delimiter, delimiter) if delimiter else delimiter,
+        encoding=encoding,
+        quoting="" if quoting == "none" else quoting,
+        escape=escape,
+        sheet=sheet,
+        ragged=ragged,
+    )
+    try:
+        con.execute("SET TimeZone = 'UTC'")
+        return Table(con, scratch, plan_scans(con, source, options, scratch), missing=missing)
+    except BaseException:
+        con.close()
+        scratch.clear()
+        raise
+
+
+#: What a separator that is hard to type may be called.
+_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
