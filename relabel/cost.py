@@ -6,7 +6,6 @@ An endpoint that is on no list has no price until one is given: nothing is ever 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -130,15 +129,3 @@ class Budget:
         self.promises -= 1
         self.promised = self.promised - reserved if self.promises else 0.0
         self.spent += paid
-
-
-def total_cost(parts: Iterable[tuple[Price | None, int, int]]) -> float | None:
-    """US dollars over (price, prompt tokens, completion tokens); None where a part that has tokens has no price."""
-    total = 0.0
-    for price, prompt, completion in parts:
-        if price is None:
-            if prompt or completion:
-                return None
-        else:
-            total += price.cost(prompt, completion)
-    return total

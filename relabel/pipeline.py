@@ -7,10 +7,9 @@ memory does not grow with the number of items; a worker is done with a reply onl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from relabel.cost import Budget, Price, TokenRate
 from relabel.journal import Journal, Stored
@@ -18,11 +17,10 @@ from relabel.parse import Spellings, verdict_of
 from relabel.prompts import messages
 from relabel.records import Judged, Request, Status, Verdict
 from relabel.rubric import Rubric
-from relabel.worklist import Item
+from relabel.worklist import Item, batches
 
 __all__ = ["Answer", "Client", "Judge", "Stop", "judge_items", "known", "make_request"]
 
-T = TypeVar("T")
 BATCH = 128
 
 
@@ -154,7 +152,7 @@ async def judge_items(
     try:
         async with asyncio.TaskGroup() as group:
             workers = [group.create_task(run.work()) for _ in range(concurrency)]
-            for batch in _batches(items, BATCH):
+            for batch in batches(items, BATCH):
                 requests = [
                     make_request(item, rubric=rubric, judge=judge, repeat=repeat, shuffle_seed=shuffle_seed)
                     for item in batch
@@ -164,12 +162,6 @@ async def judge_items(
                 await run.queue.put(None)
     except BaseExceptionGroup as failures:
         raise _first(failures) from failures
-
-
-def _batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
-    source = iter(things)
-    while batch := list(islice(source, size)):
-        yield batch
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

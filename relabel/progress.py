@@ -17,16 +17,17 @@ __all__ = ["Meter", "Progress", "RoleTotals"]
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A moment of a run. Times in seconds, cost in US dollars (None without a price), rate in requests per second.
+    """A moment of a run. Times in seconds, cost in US dollars (None without a price).
 
     ``phase`` is ``gold``, ``judge`` or ``adjudicator``; ``done`` of ``total`` items are answered, ``reused`` of
-    them by the journal; ``compared`` items had an old label, and ``kept`` of them the same as the new one.
+    them by the journal, ``asked`` by the endpoint. ``compared`` items had an old label; ``kept`` agree with it.
     """
 
     phase: str
     total: int
     done: int
     reused: int
+    asked: int
     no_verdict: int
     seconds: float
     cost: float | None
@@ -37,7 +38,7 @@ class Progress:
     @property
     def rate(self) -> float:
         """Requests per second."""
-        return (self.done - self.reused) / self.seconds if self.seconds > 0 else 0.0
+        return self.asked / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def eta(self) -> float | None:
@@ -154,6 +155,7 @@ class Meter:
             total=self.total,
             done=self.done,
             reused=self.reused,
+            asked=self.asked,
             no_verdict=self.done - self.statuses[Status.OK],
             seconds=time.monotonic() - self._began,
             cost=self.cost,

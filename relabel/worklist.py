@@ -13,7 +13,9 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import islice
+from types import TracebackType
+from typing import Any, Literal, TypeVar
 
 import duckdb
 
@@ -21,8 +23,9 @@ from audit.errors import InputError
 from audit.reading import Table, quote
 from relabel.records import Status, Verdict
 
-__all__ = ["Decision", "Item", "Role", "Worklist", "decide", "normalise", "scan"]
+__all__ = ["Decision", "Item", "Role", "Worklist", "batches", "decide", "normalise", "scan"]
 
+T = TypeVar("T")
 Role = Literal["judge", "adjudicator", "human"]
 ROLES: tuple[Role, ...] = ("judge", "adjudicator", "human")
 BATCH = 512
@@ -67,6 +70,13 @@ class Decision:
 def normalise(value: str | None) -> str:
     """The text of one cell as it is compared and sent: Unicode NFC, without outer white space."""
     return unicodedata.normalize("NFC", value).strip() if value else ""
+
+
+def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of up to ``size`` things, in order."""
+    source = iter(things)
+    while batch := list(islice(source, size)):
+        yield batch
 
 
 def scan(table: Table, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
@@ -236,9 +246,26 @@ class Worklist:
             )
         )
 
+    def confidences(self, kind: str, *, quantiles: int) -> list[float]:
+        """Confidences of this kind that the judge gave, at so many evenly spaced ranks, highest first."""
+        rows = self._con.execute(
+            "SELECT min(confidence) FROM (SELECT confidence, ntile(?1) OVER (ORDER BY confidence DESC, item) AS part"
+            " FROM verdict WHERE role = 0 AND status = 'ok' AND confidence_kind = ?2) GROUP BY part ORDER BY part",
+            (quantiles, kind),
+        )
+        return [confidence for (confidence,) in rows]
+
     def close(self) -> None:
         """Drop the temporary database; the table stays open."""
         self._con.close()
+
+    def __enter__(self) -> Worklist:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def decide(verdicts: Mapping[Role, tuple[str, Verdict]], *, empty: bool = False) -> Decision:

@@ -1,0 +1,204 @@
+"""The passes of a run in their order: gold, judge, choice, adjudicator, output."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from audit.errors import ArgumentError
+from relabel.connect import Endpoint, Settings, connect
+from relabel.cost import Budget, find_price
+from relabel.escalate import GoldThreshold, Policy, threshold_on_gold
+from relabel.gold import Gold, GoldSample
+from relabel.journal import Journal
+from relabel.output import write
+from relabel.pipeline import Answer, Judge, Stop, judge_items
+from relabel.progress import Meter, Progress, RoleTotals
+from relabel.records import Verdict
+from relabel.result import RunResult
+from relabel.rubric import Rubric
+from relabel.threads import RunInterruptedError, run_in_thread
+from relabel.worklist import Item, Role, Worklist
+
+__all__ = ["Engine"]
+
+GRID = 200  # thresholds tried on gold: quantiles of the confidences of the items to be labelled
+CHUNK = 256
+
+
+class Engine:
+    """One run's parts. `work` asks, `finish` writes."""
+
+    def __init__(
+        self,
+        *,
+        rubric: Rubric,
+        worklist: Worklist,
+        journal: Journal,
+        asked: tuple[Endpoint, ...],
+        settings: Settings,
+        policy: Policy,
+        sample: GoldSample | None,
+        budget: float | None,
+        on_progress: Callable[[Progress], None] | None,
+        on_notice: Callable[[str], None] | None,
+    ) -> None:
+        self.rubric, self.worklist, self.journal, self.asked = rubric, worklist, journal, asked
+        self.settings, self.policy, self.sample = settings, policy, sample
+        self.on_progress, self.notice = on_progress, on_notice or (lambda line: None)
+        self.stop = Stop()
+        self.budget = Budget(budget, spent=sum(cost or 0.0 for cost in self.paid()))
+        self.totals: dict[str, RoleTotals] = {}
+        self.gold: Gold | None = None
+        self.threshold: GoldThreshold | None = None
+        self.escalated = 0
+
+    def paid(self) -> list[float | None]:
+        """US dollars that all runs of the journal have paid so far, per model; None where there is no price."""
+        given = {(place.model, place.base_url): place.price for place in self.asked}
+        costs = []
+        for spent in self.journal.spent():
+            price = given.get((spent.model, spent.base_url)) or find_price(
+                spent.model, base_url=spent.base_url
+            )
+            costs.append(price.cost(spent.prompt_tokens, spent.completion_tokens) if price else None)
+        return costs
+
+    def same(self, old: str, new: str) -> bool:
+        """Whether an old label, in any spelling that the rubric knows, is the new one."""
+        return (self.rubric.canonical(old) or old) == new
+
+    def work(self) -> None:
+        """Judge, escalate, adjudicate; RunInterruptedError on Ctrl-C."""
+        try:
+            run_in_thread(self._phases, stop=self.stop, notice=self.notice)
+        except KeyboardInterrupt as error:
+            raise RunInterruptedError(
+                f"interrupted; every reply so far is in {self.journal.path}: the same command goes on from there"
+            ) from error
+
+    async def _phases(self) -> None:
+        first = self.asked[0]
+        async with connect(first, rubric=self.rubric, settings=self.settings, journal=self.journal) as judge:
+            if self.sample is not None:
+                found: dict[int, Verdict] = {}
+                await self._pass(
+                    "gold", self.sample.items, judge, first, len(self.sample.items), found.update
+                )
+                self.gold = Gold(
+                    sample=self.sample, verdicts=tuple(found[item.id] for item in self.sample.items)
+                )
+            await self._judge("judge", judge, first)
+        if len(self.asked) == 1 or self.stop.requested:
+            return
+        self.escalated = self._escalate()
+        second = self.asked[1]
+        async with connect(second, rubric=self.rubric, settings=self.settings, journal=self.journal) as judge:
+            await self._judge("adjudicator", judge, second)
+
+    async def _judge(self, role: Role, judge: Judge, place: Endpoint) -> None:
+        first = role == "judge"
+        total = self.worklist.items - self.worklist.empty if first else self.escalated
+        await self._pass(
+            role,
+            self.worklist.read(escalated=not first),
+            judge,
+            place,
+            total,
+            lambda verdicts: self.worklist.put(verdicts, role=role, model=place.model),
+        )
+
+    async def _pass(
+        self,
+        phase: str,
+        items: Iterable[Item],
+        judge: Judge,
+        place: Endpoint,
+        total: int,
+        keep: Callable[[list[tuple[int, Verdict]]], None],
+    ) -> None:
+        meter = Meter(
+            phase,
+            total=total,
+            price=place.price,
+            on_progress=self.on_progress,
+            same=self.same,
+            escalated_share=self.escalated / total if phase == "adjudicator" and total else None,
+        )
+        waiting: list[tuple[int, Verdict]] = []
+
+        def answered(answer: Answer) -> None:
+            meter.count(answer)
+            waiting.append((answer.item.id, answer.verdict))
+            if len(waiting) >= CHUNK:
+                keep(waiting)
+                waiting.clear()
+
+        await judge_items(
+            items,
+            rubric=self.rubric,
+            judge=judge,
+            journal=self.journal,
+            on_answer=answered,
+            concurrency=self.settings.concurrency,
+            budget=self.budget,
+            stop=self.stop,
+        )
+        keep(waiting)
+        meter.tell()
+        self.totals[phase] = meter.totals(model=place.model, base_url=place.base_url)
+
+    def _escalate(self) -> int:
+        if self.policy.kind == "share":
+            return self.worklist.escalate_share(self.policy.value)
+        if self.policy.kind == "below":
+            return self.worklist.escalate_below(self.policy.value)
+        if self.gold is None or self.gold.main_kind is None:
+            raise ArgumentError(
+                "the judge gave no confidence on gold; use --escalate SHARE of another judge's pick"
+            )
+        kind = self.gold.main_kind
+        confidence, agrees = self.gold.of_kind(kind)
+        grid = self.worklist.confidences(kind, quantiles=GRID)
+        self.threshold = threshold_on_gold(confidence, agrees, grid=grid, target=self.policy.value)
+        return self.worklist.escalate_below(self.threshold.threshold, kind=kind)
+
+    def finish(self, *, out: Path, unresolved: Path, began: float) -> RunResult:
+        """Write the table and say what was done. ``began`` is of the clock ``time.monotonic``."""
+        counts = write(
+            self.worklist, out=out, unresolved=unresolved, rubric_version=self.rubric.version, same=self.same
+        )
+        return RunResult(
+            rubric={"name": self.rubric.name, "version": self.rubric.version, "hash": self.rubric.hash},
+            rows=self.worklist.rows,
+            items=self.worklist.items,
+            empty=self.worklist.empty,
+            judge=self.totals["judge"],
+            adjudicator=self.totals.get("adjudicator"),
+            policy=self.policy,
+            escalated=self.escalated,
+            threshold=self.threshold,
+            gold=self.gold.to_dict() if self.gold else None,
+            sources=dict(sorted(counts.sources.items())),
+            statuses=dict(sorted(counts.statuses.items())),
+            labels=dict(sorted(counts.labels.items())),
+            compared=counts.compared,
+            kept=counts.kept,
+            stopped=self.stop.reason,
+            cost=_sum(totals.cost for totals in self.totals.values()),
+            cost_of_journal=_sum(self.paid()),
+            seconds=time.monotonic() - began,
+            out=str(out),
+            unresolved=str(unresolved) if counts.unresolved else None,
+            journal=str(self.journal.path),
+        )
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total

@@ -1,0 +1,114 @@
+"""A gold sample: items whose right label is known, for choosing a threshold and measuring agreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from audit.errors import ArgumentError, ColumnError
+from audit.reading import open_table
+from relabel.records import ConfidenceKind, Verdict
+from relabel.rubric import Rubric
+from relabel.worklist import Item, item_digest, normalise, scan
+
+__all__ = ["Gold", "GoldSample", "read_gold"]
+
+_NAMES = ("gold", "gold_label", "truth", "true_label", "label")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldSample:
+    """Distinct items and their right labels, entry by entry; ``column`` is where the labels were."""
+
+    items: tuple[Item, ...]
+    labels: tuple[str, ...]
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gold:
+    """A gold sample and what the judge said of it; ``verdicts[i]`` is of ``sample.items[i]``."""
+
+    sample: GoldSample
+    verdicts: tuple[Verdict, ...]
+
+    def of_kind(self, kind: ConfidenceKind | None) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Confidence and agreement, shape (n,) each, of the labels whose confidence is of this kind."""
+        pairs = [
+            (verdict.confidence, verdict.label == label)
+            for verdict, label in zip(self.verdicts, self.sample.labels, strict=True)
+            if verdict.confidence is not None and verdict.confidence_kind == kind
+        ]
+        return np.array([c for c, _ in pairs], dtype=float), np.array([a for _, a in pairs], dtype=bool)
+
+    @property
+    def main_kind(self) -> ConfidenceKind | None:
+        """The kind of confidence most of the labels have."""
+        kinds = [v.confidence_kind for v in self.verdicts if v.confidence is not None]
+        return max(sorted({k for k in kinds if k}), key=kinds.count, default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts: items, those with a verdict, those that agree."""
+        labelled = [v for v in self.verdicts if v.label is not None]
+        agreed = sum(v.label == label for v, label in zip(self.verdicts, self.sample.labels, strict=True))
+        return {
+            "items": len(self.verdicts),
+            "labelled": len(labelled),
+            "agreed": agreed,
+            "agreement": agreed / len(labelled) if labelled else None,
+        }
+
+
+def read_gold(source: Any, *, rubric: Rubric, column: str | None = None, **reading: Any) -> GoldSample:
+    """Read a gold sample: the rubric's input columns and one column of right labels.
+
+    ``column`` names the labels; by default ``gold``, ``gold_label``, ``truth``, ``true_label``, ``label``, or the
+    one column that is no input. Rows without a label are left out; two labels for one item, or a label that the
+    rubric does not have, is an error.
+    """
+    with open_table(source, **reading) as table:
+        inputs = rubric.inputs(table.columns)
+        column = column or _guess([c for c in table.columns if c not in inputs])
+        if column not in table.columns:
+            raise ColumnError(f"gold has no column {column!r}; its columns are {', '.join(table.columns)}")
+        found: dict[bytes, tuple[Item, str]] = {}
+        row = 0
+        for batch in scan(table, [*inputs, column]):
+            for cells in batch:
+                row += 1
+                values = [normalise(cell) for cell in cells[:-1]]
+                digest = item_digest(values)
+                if digest is None or not normalise(cells[-1]):
+                    continue
+                label = rubric.canonical(cells[-1])
+                if label is None:
+                    raise ArgumentError(
+                        f"gold row {row}: {cells[-1]!r} is not a label of the rubric; correct it,"
+                        " or add it to the rubric as a synonym"
+                    )
+                item = Item(id=len(found) + 1, row=dict(zip(inputs, values, strict=True)))
+                if found.setdefault(digest, (item, label))[1] != label:
+                    raise ArgumentError(
+                        f"gold row {row}: this item has another label further up; keep one of them"
+                    )
+    if not found:
+        raise ArgumentError(
+            "gold holds no labelled row; give a file with the rubric's inputs and a label column"
+        )
+    items, labels = zip(*found.values(), strict=True)
+    return GoldSample(items=items, labels=labels, column=column)
+
+
+def _guess(others: list[str]) -> str:
+    for name in _NAMES:
+        for column in others:
+            if column.casefold() == name:
+                return column
+    if len(others) == 1:
+        return others[0]
+    raise ColumnError(
+        f"which column holds gold's labels? name it with --gold-label ({', '.join(others) or 'none'})"
+    )
