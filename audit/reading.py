@@ -93,6 +93,14 @@ class Table:
             except _READING as error:
                 self._advance_after(error)
 
+    def head(self, limit: int = 5_000) -> list[tuple[str | None, ...]]:
+        """Return the first rows, for a look at what the columns hold."""
+        while True:
+            try:
+                return self.con.execute(f"SELECT * FROM {self.name} LIMIT {limit}").fetchall()
+            except _READING as error:
+                self._advance_after(error)
+
     def rows(
         self, columns: Sequence[str] | None = None, *, limit: int | None = None
     ) -> Iterator[list[tuple[str | None, ...]]]:

@@ -1,0 +1,252 @@
+"""Which column is the item and which the label: as named, or guessed with the reason, or asked for."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from audit.errors import ArgumentError, ColumnError
+from audit.reading import Table
+
+__all__ = ["ChosenColumns", "check_columns", "guess"]
+
+# Names are compared without case, spaces, hyphens and underscores; the first tier of a role goes before the second.
+_ITEM = (
+    frozenset(
+        (
+            "text passage sentence comment content prompt question document doc utterance review tweet message body "
+            "abstract headline title paragraph snippet statement query instruction input post item"
+        ).split()
+    ),
+    frozenset(
+        (
+            "itemid textid documentid docid taskid questionid exampleid sampleid promptid task example sample id "
+            "patient image url"
+        ).split()
+    ),
+)
+_LABEL = (
+    frozenset(["label", "labels", "annotation", "labelled", "labeled"]),
+    frozenset(
+        (
+            "class target y category gold answer rating grade vote verdict sentiment tag code score judgment "
+            "judgement decision preference"
+        ).split()
+    ),
+)
+_OTHERS = {
+    "annotator": frozenset(
+        (
+            "annotator annotatorid worker workerid rater raterid coder coderid labeler labeller judge observer "
+            "evaluator reviewer annotatedby labeledby user userid"
+        ).split()
+    ),
+    "split": frozenset(["split", "subset", "fold", "partition", "sampleset", "dataset", "set"]),
+    "row_id": frozenset("rowid recordid id index uuid guid key responseid annotationid".split()),
+    "time": frozenset(
+        "time timestamp date datetime createdat annotatedat submittedat labeledat updatedat".split()
+    ),
+}
+_MOST_CLASSES = 30
+_LONG_TEXT = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenColumns:
+    """The columns to audit.
+
+    ``item`` is empty where each row is an item (wide form), ``label`` is None there. The others are columns whose
+    names say so, for a hint only. ``reasons`` tell in words what was guessed, and why.
+    """
+
+    item: tuple[str, ...]
+    label: str | None
+    annotator: str | None = None
+    split: str | None = None
+    row_id: str | None = None
+    time: str | None = None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """What a sample of a column holds: ``length`` is the mean number of characters of its cells."""
+
+    name: str
+    filled: int
+    distinct: int
+    length: float
+
+
+def guess(
+    table: Table,
+    *,
+    item: Sequence[str] = (),
+    label: str | None = None,
+    label_columns: Sequence[str] = (),
+    counts: Sequence[str] = (),
+) -> ChosenColumns:
+    """Return the item and label columns: those given, once they are known to exist, else a guess.
+
+    A guess goes by names first (``text``, ``sentence``, ``label``, ``class``, ...), then by what the first rows hold:
+    the one column of long texts, the one column of few values. ``label_columns`` and ``counts`` are the wide form,
+    in which nothing is guessed.
+
+    Raises
+    ------
+    ColumnError
+        A named column does not exist, or more than one column (or none) can be meant.
+    ArgumentError
+        Options contradict each other.
+    """
+    wide = (*label_columns, *counts)
+    if label is not None and wide:
+        raise ArgumentError(
+            "--label is for one label a row, --label-columns and --counts for several; give one"
+        )
+    if label_columns and counts:
+        raise ArgumentError("--label-columns holds votes and --counts numbers of votes; give one")
+    check_columns(table, item, option="--item")
+    check_columns(table, [label] if label is not None else [], option="--label")
+    check_columns(table, label_columns, option="--label-columns")
+    check_columns(table, counts, option="--counts")
+    if label is not None and label in item:
+        raise ArgumentError(f"column {label!r} is both item and label; name two columns")
+    chosen, reasons = tuple(item), []
+    if not wide and not (item and label):
+        sample = _look(table)
+        if label is None:
+            label, reason = _guess_label(table, [c for c in sample if c.name not in item], bool(item))
+            reasons.append(reason)
+        if not item:
+            name, reason = _guess_item(table, [c for c in sample if c.name != label])
+            chosen = (name,)
+            reasons.insert(0, reason)
+    rest = [c for c in table.columns if c not in (*chosen, label, *wide)]
+    hints = {role: _first(rest, names) for role, names in _OTHERS.items()}
+    return ChosenColumns(item=chosen, label=label, reasons=tuple(reasons), **hints)
+
+
+def check_columns(table: Table, names: Iterable[str], *, option: str) -> None:
+    """Raise a ColumnError that says what there is, and what may be meant, unless the table has all ``names``."""
+    for name in names:
+        if name in table.columns:
+            continue
+        close = _closest(name, table.columns)
+        if close is None and option in ("--item", "--label"):
+            close = _suggest(table, option)
+        there = ", ".join(table.columns[:30]) + (", ..." if len(table.columns) > 30 else "")
+        hint = f"; did you mean {option} {close}?" if close else ""
+        raise ColumnError(
+            f"{table.report.source}: there is no column {name!r} ({option}); there are {there}{hint}"
+        )
+
+
+def _closest(name: str, columns: Sequence[str]) -> str | None:
+    plain = {_plain(column): column for column in reversed(columns)}
+    found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.7)
+    return plain[found[0]] if found else None
+
+
+def _suggest(table: Table, option: str) -> str | None:
+    """The column that would be guessed for an option, if one would."""
+    sample = _look(table)
+    try:
+        label = _guess_label(table, sample, False)[0]
+        return label if option == "--label" else _guess_item(table, [c for c in sample if c.name != label])[0]
+    except ColumnError:
+        return None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_\-.]+", "", name.casefold())
+
+
+def _first(columns: Iterable[str], names: frozenset[str]) -> str | None:
+    return next((c for c in columns if _plain(c) in names), None)
+
+
+def _look(table: Table) -> list[_Column]:
+    rows = table.head()
+    columns = []
+    for place, name in enumerate(table.columns):
+        cells = [cell for row in rows if (cell := row[place]) is not None]
+        length = sum(map(len, cells)) / len(cells) if cells else 0.0
+        columns.append(_Column(name=name, filled=len(cells), distinct=len(set(cells)), length=length))
+    return columns
+
+
+def _is_other(name: str) -> bool:
+    return any(_plain(name) in names for names in _OTHERS.values())
+
+
+def _ask(table: Table, option: str, candidates: Sequence[str], what: str, more: str = "") -> ColumnError:
+    if candidates:
+        which = f"{', '.join(candidates)} may each be {what}"
+        fix = f"say which with {option}, such as {option} {candidates[0]}{more}"
+    else:
+        which = f"no column is plainly {what}"
+        fix = f"name it with {option}; there are {', '.join(table.columns[:30])}"
+    return ColumnError(f"{table.report.source}: {which}; {fix}")
+
+
+def _guess_label(table: Table, sample: Sequence[_Column], item_given: bool) -> tuple[str, str]:
+    for tier in _LABEL:
+        named = [c.name for c in sample if _plain(c.name) in tier]
+        if len(named) == 1:
+            return named[0], f"label: column {named[0]}, for its name"
+        if named:
+            raise _ask(table, "--label", named, "the label")
+    parts = [c.name for c in sample if re.search(r"label|annotation", c.name, re.IGNORECASE)]
+    if len(parts) == 1:
+        return parts[0], f"label: column {parts[0]}, for its name"
+    if parts:
+        together = f", or count votes on one item with --label-columns {','.join(parts)}"
+        raise _ask(table, "--label", parts, "the label", together)
+    few = [
+        c
+        for c in sample
+        if 2 <= c.distinct <= _MOST_CLASSES
+        and c.filled >= 3 * c.distinct
+        and not _is_other(c.name)
+        and not (not item_given and any(_plain(c.name) in tier for tier in _ITEM))
+    ]
+    if len(few) == 1:
+        found = few[0]
+        return (
+            found.name,
+            f"label: column {found.name}, the only one with few values ({found.distinct} in the first rows)",
+        )
+    stems = Counter(re.sub(r"\d+$", "", c.name) for c in few)
+    votes = [c.name for c in few if stems[re.sub(r"\d+$", "", c.name)] > 1]
+    more = f", or count votes on one item with --label-columns {','.join(votes)}" if votes else ""
+    raise _ask(table, "--label", [c.name for c in few], "the label", more)
+
+
+def _guess_item(table: Table, sample: Sequence[_Column]) -> tuple[str, str]:
+    texts, ids = ([c for c in sample if _plain(c.name) in tier] for tier in _ITEM)
+    repeated = [c for c in ids if c.distinct < c.filled]
+    if len(texts) > 1:
+        together = f", or take them together with --item {','.join(c.name for c in texts)}"
+        raise _ask(table, "--item", [c.name for c in texts], "the item", together)
+    if texts:
+        by_id = [c.name for c in repeated if _plain(c.name) not in _OTHERS["row_id"]]
+        also = f" (--item {by_id[0]} would group by that id)" if len(by_id) == 1 else ""
+        return texts[0].name, f"item: column {texts[0].name}, for its name{also}"
+    longest = sorted(sample, key=lambda c: c.length, reverse=True)
+    if (
+        longest
+        and longest[0].length >= _LONG_TEXT
+        and (len(longest) == 1 or longest[0].length > 2 * longest[1].length)
+    ):
+        best = longest[0]
+        return (
+            best.name,
+            f"item: column {best.name}, the one with long texts ({best.length:.0f} characters on average)",
+        )
+    if len(repeated) == 1:
+        return repeated[0].name, f"item: column {repeated[0].name}, for its name and its repeated values"
+    raise _ask(table, "--item", [c.name for c in repeated], "the item")
