@@ -12,6 +12,7 @@ import numpy as np
 
 from audit.errors import ArgumentError
 from audit.intervals import (
+    beta_limit,
     bootstrap_totals,
     check_level,
     clopper_pearson,
@@ -22,7 +23,15 @@ from audit.intervals import (
 from audit.patterns import CountPatterns, FloatArray, IntArray
 from audit.results import Breakdown, Disagreement, Estimate, GroupSize
 
-__all__ = ["IntervalKind", "by_class", "by_group_size", "estimate_disagreement", "item_mean", "ratio_mean"]
+__all__ = [
+    "IntervalKind",
+    "by_class",
+    "by_group_size",
+    "estimate_disagreement",
+    "item_mean",
+    "largest_disagreement",
+    "ratio_mean",
+]
 
 #: How d of pairs is given an interval: Wilson's score interval, or Clopper and Pearson's exact one.
 IntervalKind = Literal["wilson", "exact"]
@@ -44,9 +53,11 @@ def estimate_disagreement(
     Intervals, named in ``method``:
 
     - no conflict at all: one-sided, [0, 1 - (1 - level)^(1/n)];
-    - all groups of size 2: Wilson on the conflicts (``interval="exact"``: Clopper-Pearson);
+    - all groups of size 2: Wilson on the conflicts; with ``interval="exact"`` Clopper and Pearson's two-sided
+      limits, also when there is no conflict;
     - mixed sizes: a bootstrap over items (multinomial draws over the count patterns) gives the variance of d,
-      and the limits are Clopper-Pearson's at the effective sample size that it implies (Korn & Graubard 1998).
+      and :func:`audit.intervals.effective_interval` the limits: Clopper and Pearson's at the effective sample
+      size. For groups of size 2 they would be Clopper and Pearson's own.
 
     Without a repeated item every number is None and ``reason`` says so.
     """
@@ -63,6 +74,7 @@ def estimate_disagreement(
     part = item_mean(
         scores, items, level=level, draws=draws, seed=seed, interval=interval,
         binary=bool(np.all(repeated.sizes == 2)),
+        largest=largest_disagreement(int(repeated.sizes.min()), classes=repeated.class_count),
     )  # fmt: skip
     pair = float(1.0 - (repeated.agreeing_pairs @ items) / (repeated.pairs @ items))
     row = float((scores * repeated.sizes) @ items / (repeated.sizes @ items))
@@ -84,67 +96,80 @@ def item_mean(
     seed: int = 0,
     interval: IntervalKind = "wilson",
     binary: bool = False,
+    largest: float = 1.0,
 ) -> Estimate:
     """Mean over items of a disagreement score in [0, 1], with the interval of :func:`estimate_disagreement`.
 
     ``scores`` and ``items`` have shape (P,): the score of a pattern and how many items have it. ``binary``
-    says that every score is 0 or 1, one pair an item.
+    says that every score is 0 or 1, one pair an item; ``largest`` is the largest score that an item can have.
     """
     total = int(items.sum())
     if total == 0:
         return Estimate(estimate=None, method="none")
     summed = float(scores @ items)
     mean = summed / total
+    if binary and interval == "exact":
+        low, high = clopper_pearson(round(summed), total, level=level)
+        return Estimate(estimate=mean, low=low, high=high, method="Clopper-Pearson")
     if summed == 0.0:
-        return Estimate(
-            estimate=0.0,
-            low=0.0,
-            high=no_conflict_upper(total, level=level),
-            method="one-sided, no conflicts",
-        )
+        return _no_conflict(total, level)
     if binary:
-        function = wilson if interval == "wilson" else clopper_pearson
-        low, high = function(round(summed), total, level=level)
-        return Estimate(
-            estimate=mean, low=low, high=high, method="Wilson" if interval == "wilson" else "Clopper-Pearson"
-        )
+        low, high = wilson(round(summed), total, level=level)
+        return Estimate(estimate=mean, low=low, high=high, method="Wilson")
     means = bootstrap_totals(
         scores[:, None].astype(np.float64), items, draws=draws, rng=np.random.default_rng(seed)
     )
-    low, high = effective_interval(mean, float(np.var(means[:, 0] / total)), total, level=level)
-    return Estimate(estimate=mean, low=low, high=high, method="bootstrap over items, Korn-Graubard limits")
+    variance = float(np.var(means[:, 0] / total))
+    low, high = effective_interval(mean, variance, total, largest=largest, level=level)
+    return Estimate(
+        estimate=mean, low=low, high=high, method="bootstrap over items, limits at the effective sample size"
+    )
 
 
-def ratio_mean(above: FloatArray, below: FloatArray, items: IntArray, *, level: float = 0.95) -> Estimate:
-    """Ratio of two item totals, sum(above)/sum(below) with 0 <= above <= below, and its interval.
+def largest_disagreement(size: int, *, classes: int) -> float:
+    """The largest d_i of an item with ``size`` >= 2 labels, spread evenly over the classes; it falls with size."""
+    each, more = divmod(size, classes)
+    agreeing = more * (each + 1) * each + (classes - more) * each * (each - 1)
+    return 1.0 - agreeing / (size * (size - 1))
 
-    The variance is the linearised one of a ratio of means (Cochran, Sampling Techniques, 1977, eq. 2.39);
-    the limits are those of :func:`audit.intervals.effective_interval`.
+
+def ratio_mean(
+    above: FloatArray,
+    below: FloatArray,
+    items: IntArray,
+    *,
+    largest: tuple[float, float] = (1.0, 1.0),
+    level: float = 0.95,
+) -> Estimate:
+    """Ratio of two item totals, sum(above)/sum(below) with 0 <= above <= below <= 1, and its interval.
+
+    The variance is the linearised one of a ratio of means (Cochran, Sampling Techniques, 1977, eq. 2.39); the
+    limits are found as in :func:`audit.intervals.effective_interval`: from the sample with one more item,
+    (above, below) = ``largest`` for the upper limit and (0, 1) for the lower.
     """
     used = below > 0
     count = int(items[used].sum())
     if count == 0:
         return Estimate(estimate=None, method="none")
-    base = float(below @ items)
-    ratio = float(above @ items) / base
-    if ratio <= 0.0:
-        return Estimate(
-            estimate=0.0,
-            low=0.0,
-            high=no_conflict_upper(count, level=level),
-            method="one-sided, no conflicts",
-        )
-    if ratio >= 1.0:
-        return Estimate(
-            estimate=1.0,
-            low=clopper_pearson(count, count, level=level)[0],
-            high=1.0,
-            method="Clopper-Pearson",
-        )
-    residual = (above - ratio * below) / base
-    variance = float((residual**2) @ items) * count / max(count - 1, 1)
-    low, high = effective_interval(ratio, variance, count, level=level)
-    return Estimate(estimate=ratio, low=low, high=high, method="linearised ratio, Korn-Graubard limits")
+    top, base = float(above @ items), float(below @ items)
+    if top <= 0.0:
+        return _no_conflict(count, level)
+
+    def limit(one: tuple[float, float], probability: float) -> float:
+        ratio = (top + one[0]) / (base + one[1])
+        squares = float((above - ratio * below) ** 2 @ items) + (one[0] - ratio * one[1]) ** 2
+        return beta_limit(ratio, squares / (base + one[1]) ** 2, probability)
+
+    return Estimate(
+        estimate=top / base, low=limit((0.0, 1.0), (1.0 - level) / 2.0), high=limit(largest, (1.0 + level) / 2.0),
+        method="linearised ratio, limits at the effective sample size",
+    )  # fmt: skip
+
+
+def _no_conflict(items: int, level: float) -> Estimate:
+    return Estimate(
+        estimate=0.0, low=0.0, high=no_conflict_upper(items, level=level), method="one-sided, no conflicts"
+    )
 
 
 def by_class(patterns: CountPatterns, *, level: float = 0.95, most: int = 100) -> tuple[Breakdown, ...]:
@@ -167,10 +192,11 @@ def by_class(patterns: CountPatterns, *, level: float = 0.95, most: int = 100) -
         size, items = sizes[index], repeated.items[index]
         below = count / size
         above = below * (size - count) / (size - 1.0)
-        part = ratio_mean(above, below, items, level=level)
+        part = ratio_mean(above, below, items, largest=(0.5, 0.5), level=level)
         rows.append(
             Breakdown(
-                value=name, items=int(items.sum()), pairs=int((count * (count - 1) / 2 + count * (size - count)) @ items),
+                value=name, items=int(items.sum()),
+                pairs=int((count * (count - 1) / 2 + count * (size - count)) @ items),
                 conflicts=int(items[count < size].sum()), estimate=part.estimate, low=part.low, high=part.high,
                 method=part.method, share=float(below @ items) / repeated.item_total,
             )
