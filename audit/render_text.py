@@ -1,0 +1,163 @@
+"""The audit as text for a terminal: the verdict first, about forty lines, numbers aligned, 100 columns.
+
+Colours are written only when asked for. Text of the audited file cannot move the cursor, recolour the screen
+or turn the reading direction: see :func:`audit.render_words.visible`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from audit import render_words as words
+from audit.render_methods import SHARED_MISTAKES
+from audit.results import Alarm, AuditResult, Breakdown, Estimate
+
+__all__ = ["text"]
+
+_STYLES = {"bold": "1", "faint": "2", "stop": "1;31", "warning": "1;33", "note": "1;34"}
+_MARKS = {"stop": "STOP", "warning": "WARNING", "note": "NOTE"}
+_COLUMNS_SHOWN, _VALUES_SHOWN, _NAME_WIDTH = 3, 5, 30
+
+
+def text(result: AuditResult, *, colour: bool = False, width: int = 100) -> str:
+    """``result`` as plain text, ending in a line end.
+
+    Parameters
+    ----------
+    colour:
+        Mark headings and alarms with ANSI colours.
+    width:
+        Columns to wrap at, at least 60.
+    """
+    page = _Page(result, colour=colour, width=max(width, 60))
+    sections = (
+        page.verdict(), page.estimates(), page.repeats(), page.columns(), page.alarms(), page.close(),
+    )  # fmt: skip
+    return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+
+
+class _Page:
+    def __init__(self, result: AuditResult, *, colour: bool, width: int) -> None:
+        self.result = result
+        self.colour = colour
+        self.width = width
+        self.digits = words.places(result)
+
+    def verdict(self) -> Iterator[str]:
+        yield from self._wrap(self.result.verdict.headline, style="bold")
+        for step in self.result.verdict.next_steps:
+            yield from self._wrap(step, first="→ ", rest="  ")
+
+    def estimates(self) -> Iterator[str]:
+        result, digits = self.result, self.digits
+        band, level = result.ceiling, words.percent(self._level)
+        yield self._style(f"{'':<40}{'estimate':>16}   {level} interval", "faint")
+        ends = "–"
+        wide = ""
+        if band.lower is not None and band.upper is not None:
+            ends = f"{words.number(band.lower, digits)} to {words.number(band.upper, digits)}"
+            wide = words.interval(Estimate(estimate=None, low=band.low, high=band.high), digits)
+        yield self._style(f"{'accuracy ceiling, 1 − d to 1 − ε':<40}{ends:>16}   {wide}".rstrip(), "bold")
+        for name, part in words.estimate_rows(result):
+            limits = words.interval(part, digits)
+            yield f"{name:<40}{words.number(part.estimate, digits):>16}   {limits}".rstrip()
+        told = (*result.verdict.next_steps, *(alarm.message for alarm in result.alarms))
+        for reason in words.missing_reasons(result, told=told):
+            yield from self._wrap(reason, first="– ", rest="  ")
+
+    def repeats(self) -> Iterator[str]:
+        found, digits, n = self.result.repeats, self.digits, words.integer
+        yield from self._wrap(words.repeats_sentence(self.result))
+        if found.sizes:
+            sizes = [
+                f"{n(s.size)} (items {n(s.items)}, d {words.number(s.estimate, digits)})" for s in found.sizes
+            ]
+            yield from self._wrap(f"labels per item: {_some(sizes, 4, '; ')}", first="  ", rest="  ")
+        if found.ladder:
+            rungs = [
+                f"{r.level} {words.number(r.estimate, digits)} "
+                f"(items {n(r.items)}{', used' * (r.level == found.normalise)})"
+                for r in found.ladder
+            ]
+            yield from self._wrap(f"d by normalisation: {'; '.join(rungs)}", first="  ", rest="  ")
+
+    def columns(self) -> Iterator[str]:
+        by = self.result.by
+        shown = list(by.items())[:_COLUMNS_SHOWN]
+        for column, parts in shown:
+            name = self._fit(words.visible(f"d by {column}", one_line=True), _NAME_WIDTH + 4)
+            yield self._style(
+                f"{name}{'items':>8}{'estimate':>10}   {words.percent(self._level)} interval", "faint"
+            )
+            yield from (self._breakdown(part) for part in parts[:_VALUES_SHOWN])
+            if len(parts) > _VALUES_SHOWN:
+                yield f"  … {words.integer(len(parts) - _VALUES_SHOWN)} more values"
+            comparison = self.result.comparisons.get(column)
+            if comparison is not None:
+                for sentence in words.comparison_sentences(comparison, level=self._level, digits=self.digits):
+                    yield from self._wrap(sentence, first="  ", rest="  ")
+        others = [words.visible(name, one_line=True) for name in list(by)[_COLUMNS_SHOWN:]]
+        if others:
+            yield from self._wrap(
+                f"also by {_some(others, 8, ', ')}: see --html or --format json", first="  ", rest="  "
+            )
+
+    def alarms(self) -> Iterator[str]:
+        for alarm in self.result.alarms:
+            yield from self._alarm(alarm)
+
+    def close(self) -> Iterator[str]:
+        yield from self._wrap(SHARED_MISTAKES, style="faint")
+
+    @property
+    def _level(self) -> float:
+        return self.result.disagreement.level
+
+    def _breakdown(self, part: Breakdown) -> str:
+        name = self._fit(words.visible(part.value, one_line=True) or "(empty)", _NAME_WIDTH)
+        estimate = words.number(part.estimate, self.digits)
+        return f"  {name}  {words.integer(part.items):>8}{estimate:>10}   {words.interval(part, self.digits)}".rstrip()
+
+    def _alarm(self, alarm: Alarm) -> Iterator[str]:
+        mark = _MARKS.get(alarm.severity, alarm.severity.upper())
+        lines = list(self._wrap(f"{mark} {alarm.code}: {words.alarm_message(alarm)}", rest="  "))
+        lines[0] = self._style(mark, alarm.severity) + lines[0][len(mark) :]
+        yield from lines
+        if alarm.action:
+            yield from self._wrap(alarm.action, first="  → ", rest="    ")
+
+    def _wrap(self, sentence: str, *, first: str = "", rest: str = "", style: str = "") -> Iterator[str]:
+        clean = words.visible(sentence, one_line=True)
+        lines = textwrap.wrap(
+            clean, self.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+        )  # fmt: skip
+        return (self._style(line, style) for line in lines)
+
+    def _style(self, line: str, style: str) -> str:
+        code = _STYLES.get(style) if self.colour else None
+        return f"\x1b[{code}m{line}\x1b[0m" if code else line
+
+    @staticmethod
+    def _fit(name: str, width: int) -> str:
+        """``name`` cut or padded to ``width`` columns of the terminal; wide characters take two."""
+        if _columns(name) > width:
+            kept, used = "", 0
+            for character in name:
+                used += _columns(character)
+                if used > width - 1:
+                    break
+                kept += character
+            name = f"{kept}…"
+        return name + " " * (width - _columns(name))
+
+
+def _columns(name: str) -> int:
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in name
+    )
+
+
+def _some(parts: Sequence[str], most: int, joint: str) -> str:
+    return joint.join((*parts[:most], *([f"{len(parts) - most} more"] if len(parts) > most else [])))
