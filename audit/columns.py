@@ -13,42 +13,37 @@ from audit.reading import Table
 
 __all__ = ["ChosenColumns", "check_columns", "guess"]
 
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 # Names are compared without case, spaces, hyphens and underscores; the first tier of a role goes before the second.
 _ITEM = (
-    frozenset(
-        (
-            "text passage sentence comment content prompt question document doc utterance review tweet message body "
-            "abstract headline title paragraph snippet statement query instruction input post item"
-        ).split()
+    _names(
+        "text passage sentence comment content prompt question document doc utterance review tweet message body "
+        "abstract headline title paragraph snippet statement query instruction input post item"
     ),
-    frozenset(
-        (
-            "itemid textid documentid docid taskid questionid exampleid sampleid promptid task example sample id "
-            "patient image url"
-        ).split()
+    _names(
+        "itemid textid documentid docid taskid questionid exampleid sampleid promptid task example sample id "
+        "patient image url"
     ),
 )
 _LABEL = (
-    frozenset(["label", "labels", "annotation", "labelled", "labeled"]),
-    frozenset(
-        (
-            "class target y category gold answer rating grade vote verdict sentiment tag code score judgment "
-            "judgement decision preference"
-        ).split()
+    _names("label labels annotation labelled labeled"),
+    _names(
+        "class target y category gold answer rating grade vote verdict sentiment tag code score judgment judgement "
+        "decision preference"
     ),
 )
 _OTHERS = {
-    "annotator": frozenset(
-        (
-            "annotator annotatorid worker workerid rater raterid coder coderid labeler labeller judge observer "
-            "evaluator reviewer annotatedby labeledby user userid"
-        ).split()
+    "annotator": _names(
+        "annotator annotatorid worker workerid rater raterid coder coderid labeler labeller judge observer evaluator "
+        "reviewer annotatedby labeledby user userid"
     ),
-    "split": frozenset(["split", "subset", "fold", "partition", "sampleset", "dataset", "set"]),
-    "row_id": frozenset("rowid recordid id index uuid guid key responseid annotationid".split()),
-    "time": frozenset(
-        "time timestamp date datetime createdat annotatedat submittedat labeledat updatedat".split()
-    ),
+    "split": _names("split subset fold partition sampleset dataset set"),
+    "row_id": _names("rowid recordid id index uuid guid key responseid annotationid"),
+    "time": _names("time timestamp date datetime createdat annotatedat submittedat labeledat updatedat"),
 }
 _MOST_CLASSES = 30
 _LONG_TEXT = 20
