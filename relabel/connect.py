@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from audit.errors import ArgumentError
 from relabel.capabilities import Capabilities, verdict_params
-from relabel.client import JudgeClient
+from relabel.client import RAISE, JudgeClient
 from relabel.cost import DEFAULT_BASE_URL, Price, find_price
 from relabel.gate import Gate
 from relabel.journal import Journal
 from relabel.pipeline import Judge
 from relabel.rubric import Rubric
 
-__all__ = ["Endpoint", "Settings", "connect", "endpoint", "wishes"]
-
-RAISE = 4  # a cut reply is asked for once more with so many times the tokens (see relabel.capabilities)
+__all__ = ["Place", "Settings", "connect", "place", "wishes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,40 +54,40 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint:
-    """A model at a place, with its price if one is known. The key is in no text made of it."""
+class Place:
+    """A model at an endpoint, with its price if one is known, and the name of the variable that holds the key."""
 
     model: str
     base_url: str
     price: Price | None
-    key: str = field(repr=False)
+    key_variable: str
 
 
-def endpoint(
+def place(
     model: str,
     *,
     base_url: str | None = None,
     price_in: float | None = None,
     price_out: float | None = None,
-    key_names: tuple[str, ...] = ("OPENAI_API_KEY",),
-) -> Endpoint:
-    """The endpoint of a model; ``base_url`` is by default ``OPENAI_BASE_URL`` or OpenAI's own.
+    key_variables: tuple[str, ...] = ("OPENAI_API_KEY",),
+) -> Place:
+    """Where a model is asked; ``base_url`` is by default ``OPENAI_BASE_URL`` or OpenAI's own.
 
-    The key is the first of the environment's ``key_names`` that is set. OpenAI's own endpoint needs one.
+    The key is in the first of the environment's ``key_variables`` that is set. OpenAI's own endpoint needs one.
     """
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise ArgumentError(
             f"--base-url {url!r} is no address; it starts with http:// or https://, often ends in /v1"
         )
-    key = next((os.environ[name].strip() for name in key_names if os.environ.get(name, "").strip()), "")
-    if not key and url == DEFAULT_BASE_URL:
+    key = next((name for name in key_variables if os.environ.get(name, "").strip()), None)
+    if key is None and url == DEFAULT_BASE_URL:
         raise ArgumentError(f"no key for {url}: set OPENAI_API_KEY, or name another endpoint with --base-url")
-    return Endpoint(
+    return Place(
         model=model,
         base_url=url,
         price=find_price(model, base_url=url, price_in=price_in, price_out=price_out),
-        key=key or "none",
+        key_variable=key or key_variables[-1],
     )
 
 
@@ -106,31 +104,28 @@ def wishes(rubric: Rubric, settings: Settings) -> dict[str, Any]:
 
 @asynccontextmanager
 async def connect(
-    place: Endpoint, *, rubric: Rubric, settings: Settings, journal: Journal
+    where: Place, *, rubric: Rubric, settings: Settings, journal: Journal
 ) -> AsyncIterator[Judge]:
     """A judge at an endpoint, with what the journal knows of it; what is learnt goes back to the journal."""
-    seen = journal.capabilities(base_url=place.base_url, model=place.model)
-    before = Capabilities.from_dict(seen or {})
+    before = Capabilities.from_dict(journal.capabilities(base_url=where.base_url, model=where.model) or {})
     client = JudgeClient(
-        base_url=place.base_url,
-        api_key=place.key,
-        model=place.model,
+        model=where.model,
+        base_url=where.base_url,
         labels=rubric.labels,
         capabilities=before,
         gate=Gate(settings.concurrency),
         timeout=settings.timeout,
+        key_variable=where.key_variable,
     )
     try:
-        yield Judge(
-            client=client,
-            params=wishes(rubric, settings),
-            price=place.price,
-            context=before.context,
-            longest_reply=settings.max_tokens * (1 + RAISE),
-        )
-    finally:
-        await client.close()
-        if client.capabilities != before:
-            journal.record_capabilities(
-                client.capabilities.to_dict(), base_url=place.base_url, model=place.model
+        async with client:
+            yield Judge(
+                client=client,
+                params=wishes(rubric, settings),
+                price=where.price,
+                longest_reply=settings.max_tokens * (1 + RAISE),
             )
+    finally:
+        if client.capabilities != before:
+            seen = client.capabilities.to_dict()
+            journal.record_capabilities(seen, base_url=where.base_url, model=where.model)

@@ -70,24 +70,18 @@ class TokenRate:
 
     def __init__(self) -> None:
         self._bytes, self._prompt, self._completion, self._replies = 0, 0, 0, 0
-        self._longest = 0.0
 
     def learn(self, size: int, *, prompt_tokens: int, completion_tokens: int) -> None:
         """One reply: a prompt of ``size`` bytes was so many tokens, and so many came back."""
         if prompt_tokens > 0 and size > 0:
             self._bytes += size
             self._prompt += prompt_tokens
-            self._longest = max(self._longest, size / prompt_tokens)
         self._completion += completion_tokens
         self._replies += 1
 
     def prompt(self, size: float) -> float:
         """Likely tokens of a prompt of ``size`` bytes."""
         return size * self._prompt / self._bytes if self._prompt else size / 4
-
-    def at_least(self, size: int) -> float:
-        """Tokens that a prompt of ``size`` bytes will hardly be under: for refusing before anything is sent."""
-        return size / (1.5 * max(self._longest, 4.0))
 
     @property
     def completion(self) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from audit.errors import ArgumentError
-from relabel.connect import Endpoint, Settings, connect
+from relabel.connect import Place, Settings, connect
 from relabel.cost import Budget, find_price
 from relabel.escalate import GoldThreshold, Policy, threshold_on_gold
 from relabel.gold import Gold, GoldSample
@@ -36,7 +36,7 @@ class Engine:
         rubric: Rubric,
         worklist: Worklist,
         journal: Journal,
-        asked: tuple[Endpoint, ...],
+        asked: tuple[Place, ...],
         settings: Settings,
         policy: Policy,
         sample: GoldSample | None,
@@ -97,7 +97,7 @@ class Engine:
         async with connect(second, rubric=self.rubric, settings=self.settings, journal=self.journal) as judge:
             await self._judge("adjudicator", judge, second)
 
-    async def _judge(self, role: Role, judge: Judge, place: Endpoint) -> None:
+    async def _judge(self, role: Role, judge: Judge, place: Place) -> None:
         first = role == "judge"
         total = self.worklist.items - self.worklist.empty if first else self.escalated
         await self._pass(
@@ -114,7 +114,7 @@ class Engine:
         phase: str,
         items: Iterable[Item],
         judge: Judge,
-        place: Endpoint,
+        place: Place,
         total: int,
         keep: Callable[[list[tuple[int, Verdict]]], None],
     ) -> None:
@@ -124,7 +124,7 @@ class Engine:
             price=place.price,
             on_progress=self.on_progress,
             same=self.same,
-            escalated_share=self.escalated / total if phase == "adjudicator" and total else None,
+            escalated_share=self.escalated / self.totals["judge"].items if phase == "adjudicator" else None,
         )
         waiting: list[tuple[int, Verdict]] = []
 

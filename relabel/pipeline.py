@@ -43,14 +43,13 @@ class Client(Protocol):
 class Judge:
     """Who is asked, with which parameters, at what price; ``tokens`` learns from the replies.
 
-    ``params`` are the wishes that go into every `Request`; ``context`` is the number of tokens the endpoint
-    can hold, where known; ``longest_reply`` is the most completion tokens one request may be charged for.
+    ``params`` are the wishes that go into every `Request`; ``longest_reply`` is the most completion tokens that
+    one request may be charged for.
     """
 
     client: Client
     params: Mapping[str, Any]
     price: Price | None = None
-    context: int | None = None
     longest_reply: int = 1024
     tokens: TokenRate = field(default_factory=TokenRate)
 
@@ -206,9 +205,6 @@ class _Run:
             size = sum(len(message["content"].encode()) for message in request.messages)
             if self.stop.requested:
                 self.skip(item)
-            elif self.judge.context and self.judge.tokens.at_least(size) > self.judge.context:
-                reason = f"about {self.judge.tokens.prompt(size):.0f} tokens; the endpoint holds {self.judge.context}"
-                self.on_answer(Answer(item, Verdict(status=Status.TOO_LONG, reason=reason)))
             else:
                 await self.queue.put((item, request, size))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from relabel.capabilities import Capabilities
-from relabel.connect import Endpoint, Settings, wishes
+from relabel.connect import Place, Settings, wishes
 from relabel.cost import Price, TokenRate
 from relabel.escalate import Policy
 from relabel.gold import GoldSample
@@ -121,7 +121,7 @@ def make_plan(
     *,
     rubric: Rubric,
     worklist: Worklist,
-    asked: tuple[Endpoint, ...],
+    asked: tuple[Place, ...],
     settings: Settings,
     policy: Policy,
     sample: GoldSample | None,
@@ -159,7 +159,7 @@ class _Counter:
 
     def role(
         self,
-        place: Endpoint,
+        place: Place,
         items: Iterator[Item],
         sample: GoldSample | None = None,
         *,
@@ -183,7 +183,7 @@ class _Counter:
             place, items=count, known_items=found, requests=count - found, size=size, exact=not sample
         )
 
-    def second(self, place: Endpoint, worklist: Worklist, judge: RolePlan, policy: Policy) -> RolePlan:
+    def second(self, place: Place, worklist: Worklist, judge: RolePlan, policy: Policy) -> RolePlan:
         """The adjudicator: exactly where the journal holds all of the judge's verdicts, else as expected."""
         if policy.kind in ("share", "below") and judge.requests == 0:
             choose = worklist.escalate_share if policy.kind == "share" else worklist.escalate_below
@@ -199,7 +199,7 @@ class _Counter:
             place, items=requests, known_items=0, requests=requests, size=round(size * share), exact=False
         )
 
-    def _look(self, place: Endpoint, batch: list[Item]) -> tuple[dict[int, Verdict], int]:
+    def _look(self, place: Place, batch: list[Item]) -> tuple[dict[int, Verdict], int]:
         """The verdicts the journal has for a batch, and the bytes of the prompts it has none for."""
         requests = [
             Request(
@@ -223,7 +223,7 @@ class _Counter:
         return found, size
 
     def _plan(
-        self, place: Endpoint, *, items: int, known_items: int, requests: int, size: int, exact: bool
+        self, place: Place, *, items: int, known_items: int, requests: int, size: int, exact: bool
     ) -> RolePlan:
         seen = None
         if self.journal is not None:

@@ -11,14 +11,17 @@ from typing import Any
 
 from audit.errors import ArgumentError, ColumnError
 from audit.reading import open_table
-from relabel.connect import Endpoint, Settings, endpoint
+from relabel.connect import Place, Settings, place, wishes
 from relabel.engine import Engine
 from relabel.escalate import Policy, choose_policy, gold_needed
+from relabel.explain import Explanation, explain
 from relabel.gold import GoldSample, read_gold
 from relabel.journal import Journal
 from relabel.output import check_paths
 from relabel.plan import Plan, make_plan
 from relabel.progress import Progress
+from relabel.prompts import messages
+from relabel.records import Request
 from relabel.result import RunResult
 from relabel.rubric import Rubric
 from relabel.worklist import Worklist
@@ -57,7 +60,7 @@ class Job:
     rubric, judge, adjudicator:
         The rubric (or its file), the judging model, and the model its least sure items go to, if any.
     base_url, adjudicator_base_url:
-        Endpoints. By default ``OPENAI_BASE_URL`` or OpenAI's own; the adjudicator's is by default the judge's.
+        Places. By default ``OPENAI_BASE_URL`` or OpenAI's own; the adjudicator's is by default the judge's.
         Keys are read from ``OPENAI_API_KEY`` (and ``ADJUDICATOR_API_KEY`` if the adjudicator has another).
     out:
         The relabelled table (.csv, .tsv, .jsonl or .parquet); by default ``NAME.relabelled.csv`` beside the source.
@@ -123,22 +126,20 @@ class Job:
             gold=self.gold is not None,
         )
 
-    def endpoints(self) -> tuple[Endpoint, ...]:
+    def endpoints(self) -> tuple[Place, ...]:
         """The judge's endpoint, and the adjudicator's where there is one."""
-        asked = [
-            endpoint(self.judge, base_url=self.base_url, price_in=self.prices[0], price_out=self.prices[1])
-        ]
+        asked = [place(self.judge, base_url=self.base_url, price_in=self.prices[0], price_out=self.prices[1])]
         if self.adjudicator is not None:
             asked.append(
-                endpoint(
+                place(
                     self.adjudicator,
                     base_url=self.adjudicator_base_url or self.base_url,
                     price_in=self.adjudicator_prices[0],
                     price_out=self.adjudicator_prices[1],
-                    key_names=("ADJUDICATOR_API_KEY", "OPENAI_API_KEY"),
+                    key_variables=("ADJUDICATOR_API_KEY", "OPENAI_API_KEY"),
                 )
             )
-        if self.budget is not None and any(place.price is None for place in asked):
+        if self.budget is not None and any(where.price is None for where in asked):
             raise ArgumentError(
                 "--budget needs prices, and no list has this endpoint; give --price-in and --price-out"
                 " (for the adjudicator: --adjudicator-price-in and -out)"
@@ -184,6 +185,25 @@ class Job:
                 policy=policy,
                 sample=sample,
                 journal=paths.journal,
+            )
+
+    def explain(self, row: int) -> tuple[Explanation, ...]:
+        """What the journal holds for data row ``row`` (from 1), for the judge and for the adjudicator."""
+        rubric, asked, paths = usable(self.rubric), self.endpoints(), self.paths()
+        with Journal(paths.journal, read_only=True) as journal, self.worklist(rubric) as worklist:
+            item = worklist.item_of(row)
+            return tuple(
+                explain(
+                    Request(
+                        model=where.model,
+                        base_url=where.base_url,
+                        params=wishes(rubric, self.settings),
+                        messages=messages(rubric, item.row),
+                    ),
+                    journal=journal,
+                    rubric=rubric,
+                )
+                for where in asked
             )
 
     def run(

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 
 import duckdb
 
-from audit.errors import InputError
+from audit.errors import ArgumentError, InputError
 from audit.reading import Table, quote
 from relabel.records import Status, Verdict
 
@@ -161,6 +161,19 @@ class Worklist:
                     first, number = next(wanted, (0, 0))
             if not first:
                 return
+
+    def item_of(self, row: int) -> Item:
+        """The item of data row ``row`` (from 1), with its texts as they are sent."""
+        found = self._con.execute("SELECT item FROM row WHERE n = ?", (row,)).fetchone()
+        for item in self.read() if found else ():
+            if item.id == found[0]:
+                return item
+        what = (
+            "has no text in the rubric's input columns"
+            if found
+            else f"is not there; the table has {self.rows}"
+        )
+        raise ArgumentError(f"row {row} {what}; give another row")
 
     def put(self, verdicts: Iterable[tuple[int, Verdict]], *, role: Role, model: str) -> None:
         """Note what ``role`` said of items; a later verdict of the same role replaces the earlier one."""

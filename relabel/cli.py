@@ -1,0 +1,288 @@
+"""The commands of ``audit relabel``. Each parses its options, makes one library call and prints the result."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+app = typer.Typer(
+    name="relabel",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Relabel a file under a written rubric, with labels that can be traced, trusted and resumed.",
+)
+
+Form = Annotated[
+    Literal["text", "json"], typer.Option("--format", help="Form of the result on standard output.")
+]
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="Any file that audit dupes reads, or - for standard input.")
+]
+RubricFile = Annotated[
+    Path, typer.Option("--rubric", metavar="FILE", help="The rubric (Markdown, see docs/relabel.md).")
+]
+JudgeModel = Annotated[
+    str, typer.Option("--judge", metavar="MODEL", help="The model that judges every item.")
+]
+Adjudicator = Annotated[
+    str | None,
+    typer.Option("--adjudicator", metavar="MODEL", help="The model that the judge's least sure items go to."),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="The endpoint (default: OPENAI_BASE_URL, or OpenAI's)."),
+]
+AdjudicatorUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--adjudicator-base-url", metavar="URL", help="The adjudicator's endpoint (default: --base-url)."
+    ),
+]
+JournalFile = Annotated[
+    Path | None, typer.Option("--journal", metavar="FILE", help="The journal (default: beside --out).")
+]
+OutFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="The relabelled table: .csv, .tsv, .jsonl or .parquet."),
+]
+Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="The most requests at once.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed sent to the endpoint, and of every draw made here.")]
+Temperature = Annotated[
+    float, typer.Option("--temperature", help="Sampling temperature; below 0 leaves it to the endpoint.")
+]
+MaxTokens = Annotated[
+    int, typer.Option("--max-tokens", min=1, help="Tokens for one reply; raised once where a reply is cut.")
+]
+Samples = Annotated[
+    int,
+    typer.Option(
+        "--samples", min=1, help="Samples per item where the endpoint gives no log-probabilities; 1 for one."
+    ),
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="Seconds for one request.")]
+Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Separator of a text file.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of a text file.")]
+Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an xlsx file; the first if not given.")]
+Ragged = Annotated[
+    Literal["error", "pad", "drop"],
+    typer.Option("--ragged", help="Rows with too few or too many fields: stop, pad, or drop."),
+]
+
+
+@app.command()
+def check(
+    rubric: Annotated[Path, typer.Argument(metavar="RUBRIC", help="The rubric to check.")],
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="FILE", help="Show the messages for a row of this table.")
+    ] = None,
+    row: Annotated[int, typer.Option("--row", min=1, help="Which row of --data.")] = 1,
+    form: Form = "text",
+) -> None:
+    """Check a rubric and show the exact messages a judge is sent.
+
+    Example: audit relabel check rubric.md --data data.csv --row 12
+    """
+    from relabel.checking import check_rubric
+
+    report = check_rubric(rubric, data=data, row=row)
+    typer.echo(_json(report) if form == "json" else report.summary())
+    if not report.usable:
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    data: Data,
+    rubric: RubricFile,
+    judge: JudgeModel,
+    adjudicator: Adjudicator = None,
+    base_url: BaseUrl = None,
+    adjudicator_base_url: AdjudicatorUrl = None,
+    journal: JournalFile = None,
+    out: OutFile = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label", metavar="COLUMN", help="The old labels, to compare with; no model sees them."
+        ),
+    ] = None,
+    escalate: Annotated[
+        str | None,
+        typer.Option(
+            "--escalate", metavar="SHARE", help="Share for the adjudicator (default with one: 15%)."
+        ),
+    ] = None,
+    escalate_below: Annotated[
+        float | None, typer.Option("--escalate-below", help="Adjudicate all below this confidence.")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option("--gold", metavar="FILE", help="A sample with right labels, to measure on.")
+    ] = None,
+    gold_label: Annotated[
+        str | None, typer.Option("--gold-label", metavar="COLUMN", help="The right labels' column in --gold.")
+    ] = None,
+    target_agreement: Annotated[
+        float | None,
+        typer.Option(
+            "--target-agreement", help="Adjudicate all that --gold cannot vouch for at this agreement."
+        ),
+    ] = None,
+    concurrency: Concurrency = 64,
+    seed: Seed = 0,
+    temperature: Temperature = 0.0,
+    max_tokens: MaxTokens = 512,
+    samples: Samples = 5,
+    timeout: Timeout = 120.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell rows, requests, tokens and cost; ask nothing.")
+    ] = False,
+    budget: Annotated[
+        float | None, typer.Option("--budget", help="US dollars that all runs of this journal may cost.")
+    ] = None,
+    price_in: Annotated[
+        float | None, typer.Option("--price-in", help="US dollars per million tokens read.")
+    ] = None,
+    price_out: Annotated[
+        float | None, typer.Option("--price-out", help="US dollars per million tokens written.")
+    ] = None,
+    adjudicator_price_in: Annotated[
+        float | None, typer.Option("--adjudicator-price-in", help="The same for the adjudicator.")
+    ] = None,
+    adjudicator_price_out: Annotated[
+        float | None, typer.Option("--adjudicator-price-out", help="The same for the adjudicator.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for another run on the same journal instead of stopping.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")] = False,
+    form: Form = "text",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    ragged: Ragged = "error",
+) -> None:
+    """Judge every distinct item, adjudicate the least sure, write the table with clean labels.
+
+    The key is read from OPENAI_API_KEY (and ADJUDICATOR_API_KEY where the adjudicator has another). The same
+    command goes on where an earlier one stopped. Exit code 3: some rows have no verdict.
+
+    Example: audit relabel run data.csv --rubric rubric.md --judge gpt-4o-mini --adjudicator gpt-4o --out clean.csv
+    """
+    from relabel.connect import Settings
+    from relabel.run import Job
+
+    job = Job(
+        source=data,
+        rubric=rubric,
+        judge=judge,
+        adjudicator=adjudicator,
+        base_url=base_url,
+        adjudicator_base_url=adjudicator_base_url,
+        out=out,
+        journal=journal,
+        label=label,
+        escalate=escalate,
+        escalate_below=escalate_below,
+        target_agreement=target_agreement,
+        gold=gold,
+        gold_label=gold_label,
+        prices=(price_in, price_out),
+        adjudicator_prices=(adjudicator_price_in, adjudicator_price_out),
+        budget=budget,
+        settings=Settings(
+            concurrency=concurrency,
+            seed=seed,
+            temperature=temperature if temperature >= 0 else None,
+            max_tokens=max_tokens,
+            samples=samples,
+            timeout=timeout,
+        ),
+        wait=-1.0 if wait else 0.0,
+        reading={"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "ragged": ragged},
+    )
+    if dry_run:
+        plan = job.plan()
+        typer.echo(_json(plan) if form == "json" else plan.summary())
+        return
+    from relabel.console import Console
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    console = Console(sys.stderr, quiet=quiet)
+    result = job.run(on_progress=console.progress, on_notice=console.notice)
+    console.close()
+    typer.echo(_json(result) if form == "json" else result.summary())
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def explain(
+    data: Data,
+    row: Annotated[int, typer.Option("--row", min=1, help="The data row, counted from 1.")],
+    rubric: RubricFile,
+    judge: JudgeModel,
+    adjudicator: Adjudicator = None,
+    base_url: BaseUrl = None,
+    adjudicator_base_url: AdjudicatorUrl = None,
+    journal: JournalFile = None,
+    out: OutFile = None,
+    seed: Seed = 0,
+    temperature: Temperature = 0.0,
+    max_tokens: MaxTokens = 512,
+    samples: Samples = 5,
+    form: Form = "text",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    ragged: Ragged = "error",
+) -> None:
+    """Say why a row's verdict would be used again by the same command, or why it would not.
+
+    Example: audit relabel explain data.csv --row 12 --rubric rubric.md --judge gpt-4o-mini --out clean.csv
+    """
+    from relabel.connect import Settings
+    from relabel.run import Job
+
+    found = Job(
+        source=data,
+        rubric=rubric,
+        judge=judge,
+        adjudicator=adjudicator,
+        base_url=base_url,
+        adjudicator_base_url=adjudicator_base_url,
+        out=out,
+        journal=journal,
+        settings=Settings(
+            seed=seed,
+            temperature=temperature if temperature >= 0 else None,
+            max_tokens=max_tokens,
+            samples=samples,
+        ),
+        reading={"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "ragged": ragged},
+    ).explain(row)
+    if form == "json":
+        typer.echo(json.dumps([entry.to_dict() for entry in found], ensure_ascii=False, indent=2))
+    else:
+        typer.echo("\n".join(entry.summary() for entry in found))
+
+
+@app.command()
+def status(
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The journal of a run.")],
+    form: Form = "text",
+) -> None:
+    """Show what a journal holds: replies by status, tokens and cost by model. Works while a run writes."""
+    from relabel.checking import journal_status
+
+    report = journal_status(journal)
+    typer.echo(_json(report) if form == "json" else report.summary())
+
+
+def _json(result: Any) -> str:
+    return json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
