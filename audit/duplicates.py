@@ -176,7 +176,7 @@ def audit_table(
         disagreement=d,
         flip_rate=rate,
         ceiling=band,
-        agreement=estimate_agreement(patterns, level=level, draws=min(settings.draws, 2_000), seed=settings.seed),
+        agreement=estimate_agreement(patterns, level=level),
         by=by,
         comparisons=comparisons,
         copied_share=_copied_shares(d, len(repeats.classes), refused=rate.estimate is None),

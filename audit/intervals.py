@@ -23,7 +23,6 @@ __all__ = [
     "clopper_pearson",
     "effective_interval",
     "no_conflict_upper",
-    "percentile_interval",
     "wilson",
 ]
 
@@ -162,16 +161,6 @@ def bootstrap_totals(
             part[some] += np.add.reduceat(picked, (np.cumsum(drawn) - drawn)[some], axis=0)
         out[start : start + len(part)] = part
     return out
-
-
-def percentile_interval(values: FloatArray, *, level: float = 0.95) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of the finite ``values`` (shape (draws,)); None when there are none."""
-    check_level(level)
-    finite = values[np.isfinite(values)]
-    if finite.size == 0:
-        return None
-    low, high = np.quantile(finite, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return float(low), float(high)
 
 
 def _check_counts(successes: float, trials: float) -> None:
