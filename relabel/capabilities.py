@@ -10,7 +10,6 @@ out of an error which wish it does not take. The ladders:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,7 +17,16 @@ from typing import Any, Literal
 
 from relabel.records import REPLY_FIELDS
 
-__all__ = ["FORMATS", "Capabilities", "Format", "lower", "missing", "reply_schema", "verdict_params"]
+__all__ = [
+    "FORMATS",
+    "Capabilities",
+    "Format",
+    "error_text",
+    "lower",
+    "missing",
+    "reply_schema",
+    "verdict_params",
+]
 
 Format = Literal["json_schema", "json_object_schema", "json_object", "text"]
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object_schema", "json_object", "text")
@@ -212,19 +220,44 @@ def lower(
 def missing(error: object, sent: Mapping[str, Any]) -> tuple[str, ...]:
     """The wishes (of `Capabilities`) that an error of status 400, 422 or 501 turns down; empty if none is named.
 
-    ``error`` is the JSON of the response (or its text), ``sent`` the parameters as sent.
+    ``error`` is the JSON of the response, ``sent`` the parameters as sent.
     """
     here = [name for name, params in _PARAMS.items() if any(param in sent for param in params)]
-    named = _named(error)
-    text = error if isinstance(error, str) else json.dumps(error, default=str)
-    found = tuple(
-        name for name in here if any(param in named for param in _PARAMS[name]) and not _too_large(name, text)
-    )
-    if found:
-        return found
-    if not _NO.search(text):
-        return ()
-    return tuple(name for name in here if _NAMES[name].search(text) and not _too_large(name, text))
+    named, text = _named(error), error_text(error)
+    if named:
+        found = [name for name in here if any(param in named for param in _PARAMS[name])]
+    else:
+        found = [name for name in here if _NO.search(text) and _NAMES[name].search(text)]
+    return tuple(name for name in found if not _too_large(name, text))
+
+
+def error_text(error: object) -> str:
+    """What an error of any usual shape says: its messages, code and type; never what it quotes of the request."""
+    if isinstance(error, str):
+        return error[:2000]
+    if not isinstance(error, Mapping):
+        return ""
+    inner = error.get("error", error)
+    parts = [inner] if isinstance(inner, str) else []
+    several = [inner, *_details(error)]
+    if isinstance(inner, Mapping):
+        several.append(inner.get("innererror"))
+    for part in several:
+        if isinstance(part, Mapping):
+            parts += [
+                str(part[key])
+                for key in ("message", "msg", "detail", "code", "type")
+                if _is_word(part.get(key))
+            ]
+    return "; ".join(dict.fromkeys(parts))[:2000]
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+
+
+def _details(error: Mapping[str, Any]) -> list[Any]:
+    return [entry for key in ("detail", "errors") if isinstance(error.get(key), list) for entry in error[key]]
 
 
 def _too_large(name: str, text: str) -> bool:
@@ -239,8 +272,7 @@ def _named(error: object) -> set[str]:
     inner = error.get("error")
     if isinstance(inner, Mapping) and isinstance(inner.get("param"), str):
         names.add(re.split(r"[.\[]", inner["param"])[0])
-    for key in ("detail", "errors"):
-        for entry in error[key] if isinstance(error.get(key), list) else ():
-            place = entry.get("loc") if isinstance(entry, Mapping) else None
-            names.update(str(part) for part in place or ())
+    for entry in _details(error):
+        place = entry.get("loc") if isinstance(entry, Mapping) else None
+        names.update(str(part) for part in place or ())
     return names

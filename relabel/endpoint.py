@@ -1,0 +1,171 @@
+"""One HTTP conversation with an endpoint: opening it, sending, and never letting the key out."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+from audit.errors import ArgumentError, EndpointError, MissingExtraError
+from relabel.outcomes import Outcome, connection_outcome, read_answer
+
+try:
+    import httpx2
+    import openai
+except ImportError as error:
+    raise MissingExtraError("audit relabel", extra="relabel") from error
+
+__all__ = ["Endpoint", "check_url", "read_key"]
+
+CHAT = "/chat/completions"
+PLACEHOLDER = "none"
+SECRET_LENGTH = 12  # a shorter "key" is a placeholder such as EMPTY, which replies may well contain
+
+
+def check_url(url: str) -> tuple[str, dict[str, str]]:
+    """The base URL without its query, and the query; raises ArgumentError for an address that cannot work.
+
+    A query may only name ``api-version``: whatever else stands there could be a secret, and the address is
+    written to the journal.
+    """
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ArgumentError(f"{url!r} is no base URL; write it as http://localhost:8000/v1")
+    if parts.username or parts.password:
+        raise ArgumentError("the base URL holds a user or password; give the key in the environment instead")
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if set(query) - {"api-version"} or parts.fragment:
+        raise ArgumentError("the base URL may have no query but api-version; give a key in the environment")
+    path = parts.path.rstrip("/")
+    if path.endswith(CHAT):
+        raise ArgumentError(f"give the base URL without {CHAT}, as in {url.split(CHAT)[0]}")
+    return urlunsplit((parts.scheme, parts.netloc, path, "", "")), query
+
+
+def read_key(variable: str = "OPENAI_API_KEY") -> str | None:
+    """The key from the environment, or None; raises ArgumentError if it cannot be one."""
+    key = os.environ.get(variable, "").strip()
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise ArgumentError(f"the key in {variable} holds characters no key has; set it again")
+    return key or None
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+class Endpoint:
+    """An open endpoint; use it in one event loop, as an asynchronous context manager.
+
+    Parameters
+    ----------
+    url:
+        As for OpenAI's clients, as in ``http://localhost:8000/v1``; ``?api-version=...`` may follow.
+    key_variable:
+        The environment variable with the key; without it, requests carry a placeholder.
+    timeout:
+        Seconds for one request from its start to the last byte of its answer.
+
+    Proxies of the environment are used, but for addresses on this machine.
+    """
+
+    def __init__(self, url: str, *, key_variable: str = "OPENAI_API_KEY", timeout: float = 120.0) -> None:
+        self.base_url, query = check_url(url)
+        self.key_variable = key_variable
+        self.timeout = timeout
+        self._key = read_key(key_variable)
+        self._secret = self._key if self._key and len(self._key) >= SECRET_LENGTH else None
+        host = urlsplit(self.base_url).hostname or ""
+        headers = {"api-key": self._key} if self._key and host.endswith(".azure.com") else {}
+        try:
+            self._http = openai.DefaultAsyncHttpxClient(trust_env=not _is_loopback(self.base_url))
+        except (ImportError, ValueError) as error:
+            raise EndpointError(
+                f"the proxy settings of the environment cannot be used ({self.redact(str(error))});"
+                " set NO_PROXY for this endpoint, or correct HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
+            ) from error
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key or PLACEHOLDER,
+            base_url=self.base_url,
+            default_query=dict(query),
+            default_headers=headers,
+            max_retries=0,
+            timeout=httpx2.Timeout(timeout, connect=min(timeout, 15.0), pool=None),
+            http_client=self._http,
+        )
+
+    async def chat(self, body: Mapping[str, Any]) -> Outcome:
+        """Send one chat request, once; never raises for what the endpoint does."""
+        return await self._send("POST", CHAT, body)
+
+    async def models(self) -> Outcome:
+        """What the endpoint says about its models."""
+        return await self._send("GET", "/models", {})
+
+    async def _send(self, method: str, path: str, body: Mapping[str, Any]) -> Outcome:
+        sent = {name: value for name, value in body.items() if name not in ("model", "messages")}
+        try:
+            async with asyncio.timeout(self.timeout):
+                if method == "GET":
+                    response = await self._client.get(path, cast_to=httpx2.Response)
+                else:
+                    content = json.dumps(body, separators=(",", ":")).encode()
+                    headers = {"content-type": "application/json"}
+                    response = await self._client.post(
+                        path, cast_to=httpx2.Response, content=content, options={"headers": headers}
+                    )
+        except openai.APIStatusError as error:
+            response = error.response
+        except (TimeoutError, openai.APITimeoutError):
+            return connection_outcome(f"no answer within {self.timeout:g} s", timed_out=True)
+        except openai.APIConnectionError as error:
+            return self._broken(error)
+        return read_answer(
+            response.status_code, response.headers, self._without_key(response.content), sent=sent
+        )
+
+    def _broken(self, error: Exception) -> Outcome:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return connection_outcome(
+                    f"its certificate does not hold ({cause.verify_message}); set SSL_CERT_FILE if it is your own",
+                    fatal=True,
+                )
+            if isinstance(cause, httpx2.TooManyRedirects | httpx2.UnsupportedProtocol):
+                return connection_outcome(self.redact(str(cause)), fatal=True)
+            last, cause = cause, cause.__cause__ or cause.__context__
+        return connection_outcome(f"the connection failed ({self.redact(str(last)) or type(last).__name__})")
+
+    def _without_key(self, content: bytes) -> bytes:
+        """An answer that quotes the key back is kept without it."""
+        return content.replace(self._secret.encode(), b"[key]") if self._secret else content
+
+    def redact(self, text: str) -> str:
+        """``text`` as one line of at most 300 characters without the key."""
+        line = " ".join(text.split())
+        if self._secret:
+            line = line.replace(self._secret, "[key]")
+        return line if len(line) <= 300 else line[:297] + "..."
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def __aenter__(self) -> Endpoint:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
