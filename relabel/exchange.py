@@ -18,7 +18,7 @@ from audit.errors import EndpointError
 from relabel.capabilities import FORMATS, Capabilities, Format, lower
 from relabel.endpoint import Endpoint
 from relabel.gate import Gate
-from relabel.outcomes import Means, Outcome
+from relabel.outcomes import Means, Outcome, fatal_message
 from relabel.records import Request, Status
 
 __all__ = ["Exchange", "Heard"]
@@ -181,7 +181,9 @@ class Exchange:
         if outcome.means is Means.REFUSED:
             return self._end(heard, Status.REFUSED, told)
         if outcome.means is Means.FATAL and not (outcome.status == 403 and self.successes):
-            raise EndpointError(self._fatal(outcome, told))
+            raise EndpointError(
+                fatal_message(replace(outcome, told=told), self.endpoint.base_url, self.endpoint.key_variable)
+            )
         status = Status.REFUSED if outcome.status == 403 else Status.TRANSPORT
         self._turned_down += 1
         if self._turned_down >= (ROWS_AT_ONCE if self.successes else ROWS_AT_FIRST):
@@ -274,23 +276,6 @@ class Exchange:
                 f"{self.endpoint.base_url} has let nothing through for {silent:.0f} s ({told});"
                 " run the same command again later"
             )
-
-    def _fatal(self, outcome: Outcome, told: str) -> str:
-        url, status = self.endpoint.base_url, outcome.status
-        if status in (401, 403) or (status == 400):
-            return (
-                f"{url} turned the key down (HTTP {status}); put a valid one in {self.endpoint.key_variable}"
-            )
-        if status in (402, 429):
-            return f"{url} has no quota left for this key (HTTP {status}: {told}); add credit, then run again"
-        if status in (404, 405, 410):
-            fix = "check the model's name"
-            if not url.rstrip("/").rsplit("/", 1)[-1].startswith("v"):
-                fix += f" and the base URL (perhaps {url}/v1)"
-            return f"{url} has no such model or address (HTTP {status}: {told}); {fix}"
-        if status is not None and 300 <= status < 400:
-            return f"{url} sends requests elsewhere (HTTP {status}); give the address it points to"
-        return f"{url} cannot be reached: {told}"
 
 
 def sample_seed(wishes: Mapping[str, Any], *, repeat: int, draw: int = 0) -> int | None:

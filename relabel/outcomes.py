@@ -13,7 +13,7 @@ from typing import Any
 
 from relabel.capabilities import error_text, missing
 
-__all__ = ["Means", "Outcome", "connection_outcome", "parse_wait", "read_answer"]
+__all__ = ["Means", "Outcome", "connection_outcome", "fatal_message", "parse_wait", "read_answer"]
 
 
 class Means(StrEnum):
@@ -118,6 +118,23 @@ def connection_outcome(told: str, *, timed_out: bool = False, fatal: bool = Fals
     return Outcome(
         means=Means.FATAL if fatal else Means.AGAIN, told=told, strain=timed_out, answered=timed_out
     )
+
+
+def fatal_message(outcome: Outcome, url: str, key_variable: str) -> str:
+    """One line that says why no request to ``url`` can succeed, and what to do about it."""
+    status, told = outcome.status, outcome.told
+    if status in (400, 401, 403):
+        return f"{url} turned the key down (HTTP {status}); put a valid one in {key_variable}"
+    if status in (402, 429):
+        return f"{url} has no quota left for this key (HTTP {status}: {told}); add credit, then run again"
+    if status in (404, 405, 410):
+        fix = "check the model's name"
+        if not url.rsplit("/", 1)[-1].startswith("v"):
+            fix += f" and the base URL (perhaps {url}/v1)"
+        return f"{url} has no such model or address (HTTP {status}: {told}); {fix}"
+    if status is not None and 300 <= status < 400:
+        return f"{url} sends requests elsewhere (HTTP {status}); give the address it points to"
+    return f"{url} cannot be reached: {told}"
 
 
 def _broke_off(body: Mapping[str, Any]) -> bool:

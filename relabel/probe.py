@@ -142,8 +142,10 @@ class _Prober:
             self.seen = replace(self.seen, limit_name="max_tokens")
         message = _message(outcome)
         thought = message.get("reasoning_content") or message.get("reasoning")
-        where = "field" if thought else "think" if "</think>" in _text(outcome) else "none"
-        self.seen = replace(self.seen, reasoning=where)
+        if thought:
+            self.seen = replace(self.seen, reasoning="field")
+        else:
+            self.seen = replace(self.seen, reasoning="think" if "</think>" in _text(outcome) else "none")
         if not _text(outcome).strip():
             self.notes.append("a plain reply was empty: the token limit may be too low for its reasoning")
 
@@ -156,7 +158,8 @@ class _Prober:
             self.notes.append(f"{name} is accepted, but not kept to")
         elif not taken:
             self.notes.append(f"{name} is turned down (HTTP {outcome.status})")
-        self.seen = replace(self.seen, **{name: kept})
+        changes: dict[str, Any] = {name: kept}
+        self.seen = replace(self.seen, **changes)
 
     async def accepted(self) -> None:
         """Temperature and seed; and whether temperature 0 gives the same reply twice."""

@@ -62,7 +62,7 @@ class Profile:
         ]
         for name, present, support in asked:
             if present and support == "crash":
-                return error_answer(500, f"[{{'type': 'literal_error', 'loc': ('body', '{name}')}}]")
+                return error_answer(500, "Internal Server Error", kind="internal_server_error")
             if present and support == "no":
                 return error_answer(
                     400,
