@@ -306,7 +306,7 @@ def plan(
     """
     reading: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "ragged": ragged}
     if merge is not None:
-        from audit.second_labels import merge_answers
+        from audit.merging import merge_answers
 
         merged = merge_answers(
             _needed(file, "--merge needs the data FILE the plan was drawn from"), merge, item=_names(item),

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from audit.duplicates import audit_duplicates
     from audit.errors import ArgumentError, AuditError, ColumnError, InputError, MissingExtraError
     from audit.fliprate import disagreement_of, estimate_flip_rate, flip_rate, maximum_disagreement
+    from audit.merging import merge_answers
     from audit.patterns import CountPatterns
     from audit.planning import pairs_needed, ranking_factor
     from audit.render_html import html
     from audit.render_markdown import markdown
     from audit.render_text import text
     from audit.results import AuditResult
-    from audit.second_labels import draw_plan, merge_answers
+    from audit.second_labels import draw_plan
     from audit.version import __version__
 
 _HOMES = {
@@ -35,13 +36,14 @@ _HOMES = {
     "duplicates": ("audit_duplicates",),
     "errors": ("ArgumentError", "AuditError", "ColumnError", "InputError", "MissingExtraError"),
     "fliprate": ("disagreement_of", "estimate_flip_rate", "flip_rate", "maximum_disagreement"),
+    "merging": ("merge_answers",),
     "patterns": ("CountPatterns",),
     "planning": ("pairs_needed", "ranking_factor"),
     "render_html": ("html",),
     "render_markdown": ("markdown",),
     "render_text": ("text",),
     "results": ("AuditResult",),
-    "second_labels": ("draw_plan", "merge_answers"),
+    "second_labels": ("draw_plan",),
     "version": ("__version__",),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -170,8 +170,8 @@ def _looks_copied(contrast: PairContrast) -> bool:
     inside = int((contrast.inside_pairs > 0) @ contrast.items)
     if inside < 5:
         return False
-    if not np.any(contrast.outside_pairs > 0):
-        return not np.any(contrast.inside_conflicts > 0)
+    if not contrast.outside_pairs @ contrast.items:
+        return not contrast.inside_conflicts @ contrast.items
     return _agrees_more(contrast) is not None
 
 

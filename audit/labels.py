@@ -6,9 +6,11 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 __all__ = ["canonical_label", "merged_names", "spelling_variants"]
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,4})?")
 
 
 def canonical_label(label: str) -> str:
@@ -17,11 +19,10 @@ def canonical_label(label: str) -> str:
     ``"Yes"`` and ``"yes "`` become ``"yes"``; ``"1"``, ``"1.0"`` and ``"01"`` become ``"1"``.
     """
     text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", label)).strip().casefold()
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
+    if not _NUMBER.fullmatch(text):
         return text
-    return format(number.normalize() + 0, "f") if number.is_finite() and abs(number.adjusted()) < 30 else text
+    number = Decimal(text)
+    return format(number.normalize() + 0, "f") if abs(number.adjusted()) < 30 else text
 
 
 def spelling_variants(classes: Sequence[str]) -> tuple[tuple[str, ...], ...]:

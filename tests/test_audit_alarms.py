@@ -1,0 +1,167 @@
+"""Alarms: each rises where it should, with its figures, and stays silent where labels are clean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from audit.alarms import Copies, Evidence, deduplicated, raise_alarms
+from audit.disagreement import estimate_disagreement
+from audit.labels import canonical_label, merged_names, spelling_variants
+from audit.patterns import CountPatterns, PairContrast
+from audit.results import Comparison, Estimate, Reweighted
+
+
+def pairs(agree: tuple[int, int], conflict: int) -> CountPatterns:
+    """Binary pairs: agreements on each class, and conflicts."""
+    return CountPatterns.from_counts([[2, 0], [0, 2], [1, 1]], items=[*agree, conflict], classes=("0", "1"))
+
+
+def evidence(patterns: CountPatterns, **changes: object) -> Evidence:
+    counts = np.asarray(patterns.items @ patterns.counts, np.int64)
+    base = Evidence(
+        patterns=patterns, d=estimate_disagreement(patterns, draws=200), class_rows=counts, spellings=()
+    )
+    return replace(base, **changes)
+
+
+def codes(found: Evidence) -> list[str]:
+    return [alarm.code for alarm in raise_alarms(found)]
+
+
+def contrast(inside: tuple[int, int], outside: tuple[int, int]) -> PairContrast:
+    """Items of one pair each: (agreeing, conflicting) pairs inside a value, and across values."""
+    rows = [(1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 1, 0), (0, 0, 1, 1)]
+    table = np.array(rows, np.int64)
+    return PairContrast(
+        inside_pairs=table[:, 0], inside_conflicts=table[:, 1], outside_pairs=table[:, 2],
+        outside_conflicts=table[:, 3], items=np.array([*inside, *outside], np.int64),
+    )  # fmt: skip
+
+
+CLEAN = pairs((150, 70), 40)
+
+
+def test_clean_labels_raise_nothing() -> None:
+    assert codes(evidence(CLEAN)) == []
+
+
+def test_deduplicated_file_is_refused_with_its_counts() -> None:
+    # 118 duplicates, 113 of them conflicting, as in a public test set that lost its equal repeats
+    found = evidence(pairs((3, 2), 113))
+    (alarm,) = [a for a in raise_alarms(found) if a.code == "de-duplicated or multi-label"]
+    assert alarm.severity == "stop"
+    assert alarm.figures == {"items": 118, "conflicts": 113, "agreements": 5}
+    assert "113 of 118" in alarm.message
+
+
+def test_random_labels_are_not_called_deduplicated() -> None:
+    # 26 of 40 pairs conflict where chance alone gives 20: above the maximum, but equal pairs are there
+    found = evidence(pairs((7, 7), 26))
+    assert deduplicated(found.patterns, found.class_rows) is None
+    (alarm,) = [a for a in raise_alarms(found) if a.code == "above the maximum"]
+    assert alarm.figures == {"disagreement": 0.65, "maximum": 0.5, "classes": 2}
+
+
+@pytest.mark.parametrize("conflicts", [0, 1, 2, 3, 4])
+def test_too_few_items_never_look_deduplicated(conflicts: int) -> None:
+    found = evidence(pairs((0, 0), conflicts)) if conflicts else evidence(pairs((1, 0), 0))
+    assert deduplicated(found.patterns, found.class_rows) is None
+
+
+def test_copies_by_row_id_always_raise() -> None:
+    without = pairs((0, 0), 1)
+    found = evidence(pairs((49, 0), 1), copies=Copies(rows=50, by_row_id=True, without=without))
+    (alarm,) = [a for a in raise_alarms(found) if a.code == "export copies"]
+    assert "(1 of 1 repeated items disagree; too few to say)" in alarm.message
+    assert alarm.figures["disagreement_without"] == 1.0
+    assert "--drop-copies" in alarm.action
+
+
+def test_equal_rows_raise_only_when_they_agree_more_than_the_others() -> None:
+    copied = Copies(
+        rows=80, by_row_id=False, without=pairs((50, 20), 30), contrast=contrast((80, 0), (70, 30))
+    )
+    assert "export copies" in codes(evidence(CLEAN, copies=copied))
+    # other columns that never differ (a split, say): conflicts are equal in them too, so equality says nothing
+    natural = Copies(rows=200, by_row_id=False, without=CLEAN, contrast=contrast((160, 40), (40, 10)))
+    assert "export copies" not in codes(evidence(CLEAN, copies=natural))
+    alone = Copies(rows=200, by_row_id=False, without=CLEAN, contrast=contrast((160, 40), (0, 0)))
+    assert "export copies" not in codes(evidence(CLEAN, copies=alone))
+    every = Copies(rows=200, by_row_id=False, without=CLEAN, contrast=contrast((200, 0), (0, 0)))
+    assert "export copies" in codes(evidence(pairs((150, 50), 0), copies=every))
+
+
+@pytest.mark.parametrize("code", ["same annotator", "adjacent rows", "same minute"])
+def test_dependent_repeats(code: str) -> None:
+    dependent = evidence(CLEAN, contrasts={code: ("worker", contrast((95, 5), (70, 30)))})
+    (alarm,) = [a for a in raise_alarms(dependent) if a.code == code]
+    assert alarm.figures["inside"] == pytest.approx(0.05)
+    assert alarm.figures["outside"] == pytest.approx(0.30)
+    assert "5.0%" in alarm.message
+    assert "30.0%" in alarm.message
+    independent = evidence(CLEAN, contrasts={code: ("worker", contrast((82, 18), (80, 20)))})
+    assert codes(independent) == []
+    opposite = evidence(CLEAN, contrasts={code: ("worker", contrast((70, 30), (95, 5)))})
+    assert codes(opposite) == []
+
+
+def test_leakage_and_unequal_splits() -> None:
+    comparison = Comparison(
+        column="split", p_value=0.0001, method="permutation", items_across=7,
+        within=Estimate(estimate=0.1), across=Estimate(estimate=0.3),
+    )  # fmt: skip
+    found = evidence(CLEAN, split="split", comparisons={"split": comparison})
+    assert codes(found) == ["leakage", "splits differ"]
+    assert raise_alarms(found)[0].figures == {"items": 7, "within": 0.1, "across": 0.3}
+    quiet = replace(comparison, p_value=0.2, items_across=0)
+    assert codes(evidence(CLEAN, split="split", comparisons={"split": quiet})) == []
+
+
+def test_unrepresentative_repeats_need_certainty_and_size() -> None:
+    def by(p_value: float, effect: float) -> Evidence:
+        part = Reweighted(by="class", estimate=0.2, shift=0.05, p_value=p_value, cramers_v=effect)
+        return evidence(CLEAN, reweighted=(part,))
+
+    assert codes(by(1e-6, 0.3)) == ["unrepresentative repeats"]
+    assert codes(by(1e-6, 0.05)) == []
+    assert codes(by(0.01, 0.3)) == []
+
+
+def test_giant_group_is_named() -> None:
+    patterns = CountPatterns.from_counts([[2, 0], [50, 50]], items=[400, 1], classes=("0", "1"))
+    (alarm,) = [a for a in raise_alarms(evidence(patterns)) if a.code == "weightings differ"]
+    assert alarm.figures["largest_group"] == 100
+    assert alarm.figures["pair_weighted"] == pytest.approx(2500 / (400 + 4950))
+
+
+def test_notes_on_few_repeats_and_blank_items() -> None:
+    found = evidence(pairs((3, 0), 1), missing_item=3)
+    assert [(a.code, a.severity) for a in raise_alarms(found)] == [
+        ("few repeats", "note"),
+        ("blank items", "note"),
+    ]
+
+
+def test_spellings_are_grouped_and_merging_silences() -> None:
+    names = ("1", "1.0", "Yes", "yes ", "No", "01", "１")
+    assert spelling_variants(names) == (("1", "1.0", "01", "１"), ("Yes", "yes "))
+    found = evidence(CLEAN, spellings=spelling_variants(names))
+    assert codes(found) == ["label spellings"]
+    assert "'yes '" in raise_alarms(found)[0].message
+    assert codes(evidence(CLEAN, spellings=spelling_variants(names), merged=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("label", "canonical"),
+    [("Yes", "yes"), ("yes ", "yes"), ("1.0", "1"), ("-0", "0"), ("1e3", "1000"), ("0x1", "0x1"), ("nan", "nan"),
+     ("inf", "inf"), ("1e999", "1e999"), ("", ""), ("1_000", "1_000"), (".5", "0.5"), ("+2", "2"), ("a  b", "a b")],
+)  # fmt: skip
+def test_canonical_label(label: str, canonical: str) -> None:
+    assert canonical_label(label) == canonical
+
+
+def test_merged_name_is_the_commonest_spelling() -> None:
+    assert merged_names(("yes ", "Yes", "no"), (2, 5, 1)) == {"yes ": "Yes", "Yes": "Yes", "no": "no"}
