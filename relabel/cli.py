@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from relabel.cli_endpoint import probe, rehearse
+
 app = typer.Typer(
     name="relabel",
     no_args_is_help=True,
@@ -282,6 +284,10 @@ def status(
 
     report = journal_status(journal)
     typer.echo(_json(report) if form == "json" else report.summary())
+
+
+app.command()(probe)
+app.command()(rehearse)
 
 
 def _json(result: Any) -> str:

@@ -12,7 +12,7 @@ from audit.errors import ArgumentError, ColumnError
 from audit.reading import open_table
 from relabel.records import ConfidenceKind, Verdict
 from relabel.rubric import Rubric
-from relabel.worklist import Item, item_digest, normalise, scan
+from relabel.worklist import Item, Worklist
 
 __all__ = ["Gold", "GoldSample", "read_gold"]
 
@@ -74,32 +74,30 @@ def read_gold(source: Any, *, rubric: Rubric, column: str | None = None, **readi
         column = column or _guess([c for c in table.columns if c not in inputs])
         if column not in table.columns:
             raise ColumnError(f"gold has no column {column!r}; its columns are {', '.join(table.columns)}")
-        found: dict[bytes, tuple[Item, str]] = {}
-        row = 0
-        for batch in scan(table, [*inputs, column]):
-            for cells in batch:
-                row += 1
-                values = [normalise(cell) for cell in cells[:-1]]
-                digest = item_digest(values)
-                if digest is None or not normalise(cells[-1]):
-                    continue
-                label = rubric.canonical(cells[-1])
-                if label is None:
-                    raise ArgumentError(
-                        f"gold row {row}: {cells[-1]!r} is not a label of the rubric; correct it,"
-                        " or add it to the rubric as a synonym"
-                    )
-                item = Item(id=len(found) + 1, row=dict(zip(inputs, values, strict=True)))
-                if found.setdefault(digest, (item, label))[1] != label:
-                    raise ArgumentError(
-                        f"gold row {row}: this item has another label further up; keep one of them"
-                    )
-    if not found:
+        with Worklist(table, inputs=inputs, label=column) as worklist:
+            labels = _labels(worklist, rubric)
+            items = tuple(item for item in worklist.read() if item.id in labels)
+    if not items:
         raise ArgumentError(
             "gold holds no labelled row; give a file with the rubric's inputs and a label column"
         )
-    items, labels = zip(*found.values(), strict=True)
-    return GoldSample(items=items, labels=labels, column=column)
+    return GoldSample(items=items, labels=tuple(labels[item.id] for item in items), column=column)
+
+
+def _labels(worklist: Worklist, rubric: Rubric) -> dict[int, str]:
+    """Item -> its one label."""
+    labels: dict[int, str] = {}
+    for row, (item, text) in enumerate(worklist.links(), start=1):
+        if text is None or not text.strip():
+            continue
+        label = rubric.canonical(text)
+        if label is None:
+            raise ArgumentError(
+                f"gold row {row}: {text!r} is no label of the rubric; correct it, or make it a synonym there"
+            )
+        if labels.setdefault(item, label) != label:
+            raise ArgumentError(f"gold row {row}: this item has another label further up; keep one of them")
+    return labels
 
 
 def _guess(others: list[str]) -> str:

@@ -23,10 +23,15 @@ from audit.errors import ArgumentError
 from relabel.prompts import read_item
 from relabel.rehearse_faults import unit
 
-__all__ = ["Answered", "ItemFinder", "Script", "choice", "fence"]
+__all__ = ["Answered", "ItemFinder", "Script", "choice", "fence", "item_key"]
 
 ANCHOR = 16
 _STARTS = re.compile(r"(?<![^\s\"'>:|\]\[(-])(?=\S)")
+
+
+def item_key(values: Iterable[str]) -> str:
+    """The key in a truth table of an item that is made of several columns, in the rubric's order."""
+    return "\x1f".join(unicodedata.normalize("NFC", value).strip() for value in values)
 
 
 def fence(text: str) -> tuple[int, int] | None:
@@ -94,7 +99,8 @@ class Script:
     Parameters
     ----------
     truth:
-        Item text to true label. An item that is not in it gets a label from a hash of its message.
+        Item text (or `item_key` of its columns) to true label. An item that is not in it gets a label from a
+        hash of its message.
     labels:
         The declared labels (at least two); by default those seen in ``truth``, sorted.
     error:
@@ -181,8 +187,9 @@ class Script:
         )
 
     def _item(self, messages: Sequence[Mapping[str, Any]], text: str) -> str | None:
-        """The item asked about: a column of the prompt's item, or else any known text in the message."""
-        for value in (read_item(messages) or {}).values():
+        """The item asked about: the columns of the prompt's item, or one of them, or any known text in it."""
+        values = tuple((read_item(messages) or {}).values())
+        for value in (item_key(values), *values):
             if value in self.truth:
                 return value
         return self.finder.find(text)

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import duckdb
-
 from audit.errors import ColumnError, InputError
-from audit.reading import open_table, quote
+from audit.reading import open_table
 from relabel.rehearse import RehearsalServer
+from relabel.rehearse_script import item_key
 
 __all__ = ["read_truth", "serve"]
 
 
-def read_truth(path: str | Path, *, item: str, label: str) -> dict[str, str]:
-    """Item text -> label from two columns of a table; an item that is there twice keeps its first label.
+def read_truth(path: str | Path, *, item: str | Sequence[str], label: str) -> dict[str, str]:
+    """Item -> label from a table; an item that is there twice keeps its first label.
 
-    Raises InputError where the file cannot be read, ColumnError where a column is missing.
+    ``item`` is the column with the text, or the rubric's input columns in its order: the keys are then those of
+    `relabel.rehearse_script.item_key`. Raises InputError where the file cannot be read, ColumnError where a
+    column is missing.
     """
+    items = (item,) if isinstance(item, str) else tuple(item)
+    truth: dict[str, str] = {}
     with open_table(path) as table:
-        for column in (item, label):
+        for column in (*items, label):
             if column not in table.columns:
                 raise ColumnError(f"{path} has no column {column!r}; it has {', '.join(table.columns)}")
-        select = f"SELECT {quote(item)}, {quote(label)} FROM {quote(table.name)}"
-        try:
-            rows = table.con.execute(select).fetchall()
-        except duckdb.Error as error:
-            raise InputError(f"{path}: {str(error).splitlines()[0]}") from error
-    truth: dict[str, str] = {}
-    for text, value in rows:
-        if text and value:
-            truth.setdefault(text, value)
+        for batch in table.rows([*items, label]):
+            for *texts, value in batch:
+                key = item_key(text or "" for text in texts)
+                if any(texts) and value:
+                    truth.setdefault(key, value)
     if not truth:
-        raise InputError(f"{path} holds no row with both {item!r} and {label!r}; give a file that does")
+        raise InputError(
+            f"{path} holds no row with both {', '.join(items)} and {label}; give a file that does"
+        )
     return truth
 
 

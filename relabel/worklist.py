@@ -7,7 +7,6 @@ neither rows nor verdicts in memory. Row texts are not copied into it: they are 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import sqlite3
 import unicodedata
@@ -17,18 +16,17 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
-import duckdb
-
-from audit.errors import ArgumentError, InputError
+from audit.errors import ArgumentError
+from audit.normalise import normal_forms
 from audit.reading import Table, quote
 from relabel.records import Status, Verdict
 
-__all__ = ["Decision", "Item", "Role", "Worklist", "batches", "decide", "normalise", "scan"]
+__all__ = ["Decision", "Item", "Role", "Worklist", "batches", "decide", "normalise"]
 
 T = TypeVar("T")
 Role = Literal["judge", "adjudicator", "human"]
 ROLES: tuple[Role, ...] = ("judge", "adjudicator", "human")
-BATCH = 512
+BATCH = 2_000
 
 _SCHEMA = """
 CREATE TABLE item (
@@ -68,7 +66,7 @@ class Decision:
 
 
 def normalise(value: str | None) -> str:
-    """The text of one cell as it is compared and sent: Unicode NFC, without outer white space."""
+    """The text of one cell as it is sent: Unicode NFC, without outer white space."""
     return unicodedata.normalize("NFC", value).strip() if value else ""
 
 
@@ -77,19 +75,6 @@ def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
     source = iter(things)
     while batch := list(islice(source, size)):
         yield batch
-
-
-def scan(table: Table, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a table in file order, in batches; only one batch is in memory. One scan at a time."""
-    names = ", ".join(quote(column) for column in columns)
-    try:
-        # One thread: with more, DuckDB reads far ahead of the reader and keeps what it read.
-        table.con.execute("SET threads = 1")
-        cursor = table.con.execute(f"SELECT {names} FROM {quote(table.name)}")
-        while batch := cursor.fetchmany(BATCH):
-            yield batch
-    except duckdb.Error as error:
-        raise InputError(f"{table.report.source}: {str(error).splitlines()[0]}") from error
 
 
 class Worklist:
@@ -105,8 +90,9 @@ class Worklist:
         table:
             What `audit.reading.open_table` opened; it stays open as long as the worklist is used.
         inputs:
-            The rubric's input columns. Rows equal in all of them (`normalise`) are one item; a row without
-            text in any of them is an item of its own, and is never asked about.
+            The rubric's input columns. Rows that `audit` takes for the same in all of them (`audit.normalise`,
+            level ``case``) are one item, whose first row is judged; a row without text in any of them is an item
+            of its own, and is never asked about.
         label:
             The column of the old labels, or None.
         seed:
@@ -125,26 +111,44 @@ class Worklist:
         self._fill(seed)
 
     def _fill(self, seed: int) -> None:
-        width = len(self.inputs)
-        columns = [*self.inputs, *([self.label] if self.label else [])]
-        for batch in scan(self.table, columns):
+        salt = b"%d" % (seed % 10**12)
+        for batch in self._digests():
             links = []
-            for cells in batch:
+            for digest, old in batch:
                 self.rows += 1
-                values = [normalise(cell) for cell in cells[:width]]
-                digest = item_digest(values)
                 self.empty += digest is None
-                tie = hashlib.blake2b(
-                    (digest or b"%d" % self.rows), digest_size=8, salt=b"%d" % (seed % 10**12)
-                )
+                tie = hashlib.blake2b(digest or b"%d" % self.rows, digest_size=8, salt=salt).digest()
                 item = self._con.execute(
                     "INSERT INTO item (digest, first, rows, tie) VALUES (?, ?, 1, ?)"
                     " ON CONFLICT (digest) DO UPDATE SET rows = rows + 1 RETURNING id",
-                    (digest, self.rows, tie.digest()),
+                    (digest, self.rows, tie),
                 ).fetchone()[0]
-                links.append((self.rows, item, cells[width] if self.label else None))
+                links.append((self.rows, item, old))
             self._con.executemany("INSERT INTO row VALUES (?, ?, ?)", links)
         self.items = self._con.execute("SELECT count(*) FROM item").fetchone()[0]
+
+    def _digests(self) -> Iterator[list[tuple[bytes | None, str | None]]]:
+        """(digest of the normal forms, old label) of every row, in file order; a row without text has no digest."""
+        table, count = self.table, len(self.inputs)
+        texts = [f"t{k}" for k in range(count)]
+        cells = ", ".join(f"{quote(name)} AS {text}" for name, text in zip(self.inputs, texts, strict=True))
+        old = quote(self.label) if self.label else "NULL"
+        forms = normal_forms(f"(SELECT {old} AS r, {cells} FROM {table.name})", texts, "case")
+        empty = " AND ".join(f"n{k} = ''" for k in range(count))
+        # The lengths keep ("ab", "c") and ("a", "bc") apart.
+        whole = ", ".join(f"length(n{k}), n{k}" for k in range(count))
+        digest = f"CASE WHEN {empty} THEN NULL ELSE unhex(left(sha256(concat_ws(' ', {whole})), 32)) END"
+        # One thread: with more, DuckDB reads far ahead of the reader and keeps what it read.
+        table.con.execute("SET threads = 1")
+        table.materialise(f"SELECT {digest} AS digest, r AS old FROM {forms}", "relabel_rows")
+        cursor = table.con.execute("SELECT digest, old FROM relabel_rows")
+        while batch := cursor.fetchmany(BATCH):
+            yield batch
+        table.con.execute("DROP TABLE relabel_rows")
+
+    def links(self) -> Iterator[tuple[int, str | None]]:
+        """(item, old label) of every row, in file order."""
+        yield from self._con.execute("SELECT item, old FROM row ORDER BY n")
 
     def read(self, *, escalated: bool = False) -> Iterator[Item]:
         """The items that have text, in file order: all of them, or only the escalated ones."""
@@ -152,7 +156,7 @@ class Worklist:
         wanted = iter(self._con.execute(f"SELECT first, id FROM item WHERE {where} ORDER BY id"))
         first, number = next(wanted, (0, 0))
         at = 0
-        for batch in scan(self.table, [*self.inputs, *([self.label] if self.label else [])]):
+        for batch in self.table.rows([*self.inputs, *([self.label] if self.label else [])]):
             for cells in batch:
                 at += 1
                 if at == first:
@@ -294,13 +298,6 @@ def decide(verdicts: Mapping[Role, tuple[str, Verdict]], *, empty: bool = False)
     else:
         verdict = Verdict(status=Status.PENDING, reason="not asked yet; the same command goes on")
     return Decision(verdict=verdict, source="none", model="")
-
-
-def item_digest(values: Sequence[str]) -> bytes | None:
-    """16 bytes that are equal exactly for equal normalised texts; None where all of them are empty."""
-    if not any(values):
-        return None
-    return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).digest()
 
 
 def _columns(alias: str) -> str:
