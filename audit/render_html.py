@@ -57,6 +57,7 @@ def html(result: AuditResult, *, embedded: int = 25_000_000) -> str:
         title=words.source_name(result),
         band=Markup(charts.band(result.ceiling, digits=words.places(result))),
         repeats_sentence=words.repeats_sentence(result),
+        class_sentence=words.CLASS_SENTENCE,
         band_sentence=sentence,
         estimates=words.estimate_rows(result),
         reasons=words.missing_reasons(result, told=(sentence,)),

@@ -98,7 +98,9 @@ class _Page:
 
     def columns(self) -> Iterator[str]:
         for column, parts in self.result.by.items():
-            yield f"## Disagreement by {_code(column)}"
+            yield f"## Disagreement by {_code(words.column_title(column))}"
+            if column == "class":
+                yield words.CLASS_SENTENCE
             comparison = self.result.comparisons.get(column)
             if comparison is not None:
                 told = words.comparison_sentences(comparison, level=self.level, digits=self.digits)

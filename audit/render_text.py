@@ -85,9 +85,12 @@ class _Page:
 
     def columns(self) -> Iterator[str]:
         by = self.result.by
-        shown = list(by.items())[:_COLUMNS_SHOWN]
-        for column, parts in shown:
-            name = self._fit(words.visible(f"d by {column}", one_line=True), _NAME_WIDTH + 4)
+        # The class is always among the columns shown.
+        others = [column for column in by if column != "class"]
+        shown = [*others[: _COLUMNS_SHOWN - ("class" in by)], *(["class"] if "class" in by else [])]
+        for column in shown:
+            parts = by[column]
+            name = self._fit(f"d by {words.column_title(column)}", _NAME_WIDTH + 4)
             yield self._style(
                 f"{name}{'items':>8}{'estimate':>10}   {words.percent(self._level)} interval", "faint"
             )
@@ -98,11 +101,10 @@ class _Page:
             if comparison is not None:
                 for sentence in words.comparison_sentences(comparison, level=self._level, digits=self.digits):
                     yield from self._wrap(sentence, first="  ", rest="  ")
-        others = [words.visible(name, one_line=True) for name in list(by)[_COLUMNS_SHOWN:]]
-        if others:
-            yield from self._wrap(
-                f"also by {_some(others, 8, ', ')}: see --html or --format json", first="  ", rest="  "
-            )
+        rest = [words.column_title(column) for column in by if column not in shown]
+        if rest:
+            more = f"also by {_some(rest, 8, ', ')}: see --html or --format json"
+            yield from self._wrap(more, first="  ", rest="  ")
 
     def alarms(self) -> Iterator[str]:
         for alarm in self.result.alarms:

@@ -14,8 +14,10 @@ from typing import Any
 from audit.results import Alarm, AuditResult, Comparison, Estimate
 
 __all__ = [
+    "CLASS_SENTENCE",
     "alarm_message",
     "band_sentence",
+    "column_title",
     "comparison_sentences",
     "estimate_rows",
     "figures",
@@ -145,6 +147,15 @@ def _items(result: AuditResult) -> str:
     return (
         "1 repeated item" if result.repeats.items == 1 else f"{integer(result.repeats.items)} repeated items"
     )
+
+
+#: What d of one class means.
+CLASS_SENTENCE = "d of one class is the chance that a second label differs when the first is of that class."
+
+
+def column_title(name: str) -> str:
+    """A key of ``by`` as a heading: a column of the file as it is, the pairs of annotators in words."""
+    return "annotator pair" if name == "annotator_pair" else visible(name, one_line=True)
 
 
 def repeats_sentence(result: AuditResult) -> str:

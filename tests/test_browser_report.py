@@ -194,6 +194,14 @@ def test_nothing_overflows_on_a_phone(report: Open, browser: Any, shape: str, wi
     assert_fits(browser, width)
 
 
+def test_a_phone_shows_the_items_under_the_value(report: Open, browser: Any) -> None:
+    report(full())
+    first = one(browser, ".breakdown tbody tr")
+    assert first.text.split("\n")[0].startswith("train 180 35 0.192"), "a wide screen has columns for them"
+    phone(browser)
+    assert first.text.split("\n")[:2] == ["train", "180 items"]
+
+
 def test_hostile_text_does_not_overflow_a_phone(report: Open, browser: Any) -> None:
     phone(browser)
     report(hostile("W" * 400))
