@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from audit.errors import ArgumentError
@@ -19,7 +19,7 @@ from relabel.records import Verdict
 from relabel.result import RunResult
 from relabel.rubric import Rubric
 from relabel.threads import RunInterruptedError, run_in_thread
-from relabel.worklist import Item, Role, Worklist
+from relabel.worklist import HELPABLE, ROLES, Decision, Item, Role, Worklist, decide
 
 __all__ = ["Engine"]
 
@@ -53,6 +53,7 @@ class Engine:
         self.gold: Gold | None = None
         self.threshold: GoldThreshold | None = None
         self.escalated = 0
+        self.cuts: dict[str, float] = {}
 
     def paid(self) -> list[float | None]:
         """US dollars that all runs of the journal have paid so far, per model; None where there is no price."""
@@ -74,9 +75,12 @@ class Engine:
         try:
             run_in_thread(self._phases, stop=self.stop, notice=self.notice)
         except KeyboardInterrupt as error:
-            raise RunInterruptedError(
-                f"interrupted; every reply so far is in {self.journal.path}: the same command goes on from there"
-            ) from error
+            raise self._interrupted() from error
+
+    def _interrupted(self) -> RunInterruptedError:
+        return RunInterruptedError(
+            f"interrupted; every reply so far is in {self.journal.path}: the same command goes on from there"
+        )
 
     async def _phases(self) -> None:
         first = self.asked[0]
@@ -93,6 +97,7 @@ class Engine:
         if len(self.asked) == 1 or self.stop.requested:
             return
         self.escalated = self._escalate()
+        self.cuts = self.worklist.cuts()
         second = self.asked[1]
         async with connect(second, rubric=self.rubric, settings=self.settings, journal=self.journal) as judge:
             await self._judge("adjudicator", judge, second)
@@ -117,6 +122,8 @@ class Engine:
         place: Place,
         total: int,
         keep: Callable[[list[tuple[int, Verdict]]], None],
+        repeat: int = 0,
+        shuffle_seed: int | None = None,
     ) -> None:
         meter = Meter(
             phase,
@@ -141,6 +148,8 @@ class Engine:
             judge=judge,
             journal=self.journal,
             on_answer=answered,
+            repeat=repeat,
+            shuffle_seed=shuffle_seed,
             concurrency=self.settings.concurrency,
             budget=self.budget,
             stop=self.stop,
@@ -163,6 +172,61 @@ class Engine:
         grid = self.worklist.confidences(kind, quantiles=GRID)
         self.threshold = threshold_on_gold(confidence, agrees, grid=grid, target=self.policy.value)
         return self.worklist.escalate_below(self.threshold.threshold, kind=kind)
+
+    def again(
+        self, items: Sequence[Item], *, repeat: int, shuffle_seed: int | None = None
+    ) -> dict[int, Decision]:
+        """Put some items through the whole pipeline again, as fresh draws; call `work` first.
+
+        Parameters
+        ----------
+        items:
+            Items of the worklist (`Worklist.read`).
+        repeat:
+            1, 2, ...: goes into every request's key, so that no other draw's verdict is used.
+        shuffle_seed:
+            Labels and clauses in another order (see `relabel.prompts.messages`).
+
+        Returns
+        -------
+        Item number -> decision. The adjudicator gets what the judge is now less sure of than the confidence that
+        parted escalated from kept items in `work` (``cuts``), and what the judge could not label.
+        """
+        try:
+            return run_in_thread(
+                lambda: self._again(items, repeat, shuffle_seed), stop=self.stop, notice=self.notice
+            )
+        except KeyboardInterrupt as error:
+            raise self._interrupted() from error
+
+    async def _again(
+        self, items: Sequence[Item], repeat: int, shuffle_seed: int | None
+    ) -> dict[int, Decision]:
+        found: dict[int, dict[Role, tuple[str, Verdict]]] = {item.id: {} for item in items}
+        asked: Sequence[Item] = items
+        for role, where in zip(ROLES, self.asked, strict=False):
+
+            def keep(
+                verdicts: list[tuple[int, Verdict]], role: Role = role, model: str = where.model
+            ) -> None:
+                for number, verdict in verdicts:
+                    found[number][role] = (model, verdict)
+
+            async with connect(
+                where, rubric=self.rubric, settings=self.settings, journal=self.journal
+            ) as judge:
+                await self._pass(
+                    f"repeat {repeat}, {role}", asked, judge, where, len(asked), keep, repeat, shuffle_seed
+                )
+            asked = [item for item in items if self._unsure(found[item.id]["judge"][1])]
+        return {number: decide(verdicts) for number, verdicts in found.items()}
+
+    def _unsure(self, verdict: Verdict) -> bool:
+        if verdict.label is None:
+            return verdict.status in HELPABLE
+        if verdict.confidence is None or verdict.confidence_kind is None:
+            return True
+        return verdict.confidence < self.cuts.get(verdict.confidence_kind, 0.0)
 
     def finish(self, *, out: Path, unresolved: Path, began: float) -> RunResult:
         """Write the table and say what was done. ``began`` is of the clock ``time.monotonic``."""

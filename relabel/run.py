@@ -229,11 +229,24 @@ class Job:
             On Ctrl-C. The same job, run again, goes on where this run stopped.
         """
         began = time.monotonic()
+        paths = self.paths()
+        with self.engine(on_progress=on_progress, on_notice=on_notice) as engine:
+            engine.work()
+            return engine.finish(out=paths.out, unresolved=paths.unresolved, began=began)
+
+    @contextmanager
+    def engine(
+        self,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> Iterator[Engine]:
+        """The opened parts of this job (journal, table, items), for a run or for asking about some items again."""
         rubric, policy, asked, paths = usable(self.rubric), self.policy(), self.endpoints(), self.paths()
         check_paths(paths.out, source=self.source, unresolved=paths.unresolved)
         sample = self.sample(rubric)
         with Journal(paths.journal, wait=self.wait) as journal, self.worklist(rubric) as worklist:
-            engine = Engine(
+            yield Engine(
                 rubric=rubric,
                 worklist=worklist,
                 journal=journal,
@@ -245,5 +258,3 @@ class Job:
                 on_progress=on_progress,
                 on_notice=on_notice,
             )
-            engine.work()
-            return engine.finish(out=paths.out, unresolved=paths.unresolved, began=began)

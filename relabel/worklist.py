@@ -21,7 +21,7 @@ from audit.normalise import normal_forms
 from audit.reading import Table, quote
 from relabel.records import Status, Verdict
 
-__all__ = ["Decision", "Item", "Role", "Worklist", "batches", "decide", "normalise"]
+__all__ = ["HELPABLE", "ROLES", "Decision", "Item", "Role", "Worklist", "batches", "decide", "normalise"]
 
 T = TypeVar("T")
 Role = Literal["judge", "adjudicator", "human"]
@@ -40,7 +40,10 @@ CREATE TABLE verdict (
     PRIMARY KEY (item, role)) STRICT, WITHOUT ROWID;
 """
 # Another model may well answer these; the rest is for the same command, run again.
-_HELPABLE = "'truncated', 'refused', 'unparsable', 'not_in_set', 'too_long'"
+HELPABLE = frozenset(
+    (Status.TRUNCATED, Status.REFUSED, Status.UNPARSABLE, Status.NOT_IN_SET, Status.TOO_LONG)
+)
+_HELPABLE = ", ".join(f"'{status}'" for status in sorted(HELPABLE))
 _VERDICT = "status, label, confidence, confidence_kind, rationale, clause, reason"
 
 
@@ -262,6 +265,18 @@ class Worklist:
                 (ROLES.index(role),),
             )
         )
+
+    def cuts(self) -> dict[str, float]:
+        """Kind -> the confidence between what was escalated and what was kept, infinite where all was escalated."""
+        rows = self._con.execute(
+            "SELECT confidence_kind, max(CASE WHEN escalated THEN confidence END),"
+            " min(CASE WHEN NOT escalated THEN confidence END) FROM verdict JOIN item ON item.id = item"
+            " WHERE role = 0 AND status = 'ok' AND confidence IS NOT NULL GROUP BY confidence_kind"
+        )
+        return {
+            kind: 0.0 if last is None else math.inf if first is None else (last + first) / 2
+            for kind, last, first in rows
+        }
 
     def confidences(self, kind: str, *, quantiles: int) -> list[float]:
         """Confidences of this kind that the judge gave, at so many evenly spaced ranks, highest first."""
