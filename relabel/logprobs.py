@@ -87,8 +87,10 @@ def label_confidence(
     sure, position = 1.0, 0
     for token in tokens:
         start, position = position, position + len(token.text)
-        if position <= begin or start >= end or not token.text:
+        if position <= begin or start > end or not token.text:
             continue
+        if start == end and not token.others:
+            break  # the token after the label says whether a longer label was meant, if alternatives are told
         lead = joined[start:begin] if start < begin else b""
         done = joined[begin:start] if start > begin else b""
         sure *= _step(token, lead, done, label, spelled)
