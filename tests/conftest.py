@@ -48,8 +48,15 @@ def browser_session() -> Iterator[Any]:
         missing("Chromium and its driver are not installed (apt install chromium chromium-driver)")
     options = webdriver.ChromeOptions()
     options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
+    quiet = (
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        "disable-quic",
+    )
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", *quiet):
+        options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_program))
     yield driver

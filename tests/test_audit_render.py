@@ -1,5 +1,6 @@
 """The reports as text, Markdown and HTML: what they say, and that text of the file stays text in each."""
 
+import dataclasses
 import itertools
 import re
 import unicodedata
@@ -13,7 +14,7 @@ from audit.render_markdown import markdown
 from audit.render_methods import SHARED_MISTAKES
 from audit.render_text import text
 from audit.render_words import visible
-from audit.results import AuditResult, Estimate
+from audit.results import AuditResult
 from tests.made_results import full
 from tests.made_shapes import (
     HOSTILE,
@@ -102,11 +103,8 @@ def test_the_rival_form_stands_beside_the_even_one(form: str) -> None:
 @each_format
 def test_narrow_intervals_get_more_decimals(form: str) -> None:
     base = full()
-    d = Estimate(estimate=0.05123, low=0.0504, high=0.0521)
-    object.__setattr__(base.disagreement, "estimate", d.estimate)
-    object.__setattr__(base.disagreement, "low", d.low)
-    object.__setattr__(base.disagreement, "high", d.high)
-    assert "0.0512" in plain(form, base)
+    d = dataclasses.replace(base.disagreement, estimate=0.05123, low=0.0504, high=0.0521)
+    assert "0.0512" in plain(form, dataclasses.replace(base, disagreement=d))
 
 
 # --- text ----------------------------------------------------------------------------------------------------
