@@ -14,7 +14,7 @@ from typing import Literal
 
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
-from audit.intervals import wilson
+from audit.intervals import no_conflict_upper, wilson
 from audit.results import Ceiling, Disagreement, FlipRate, Result
 
 __all__ = [
@@ -55,8 +55,11 @@ def pair_disagreement(d: float, *, pairs: int, level: float = 0.95) -> Disagreem
     if not 0.0 <= d <= 1.0:
         raise ArgumentError(f"a disagreement lies in [0, 1], not {d}")
     low, high = wilson(d * pairs, pairs, level=level)
+    method = "Wilson"
+    if d == 0.0:
+        high, method = no_conflict_upper(pairs, level=level), "one-sided, no conflicts"
     return Disagreement(
-        estimate=d, low=low, high=high, method="Wilson", level=level, pair_weighted=d, row_weighted=d
+        estimate=d, low=low, high=high, method=method, level=level, pair_weighted=d, row_weighted=d
     )
 
 

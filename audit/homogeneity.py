@@ -53,7 +53,7 @@ def permutation_p_value(
     difference in itself. The p-value is (1 + hits)/(1 + permutations); None, with the reason, when fewer than
     two values have repeated items or no item disagrees.
     """
-    usable = [part.repeated for part in parts.values() if part.repeated.item_total > 0]
+    usable = [part.repeated for _, part in sorted(parts.items()) if part.repeated.item_total > 0]
     if len(usable) < 2:
         return None, "fewer than two values have repeated items"
     scores = np.concatenate([part.disagreement for part in usable])

@@ -112,7 +112,7 @@ def effective_interval(
         spread = (items**2 * variance + items * (items + 1.0) * step**2) / (items + 1.0) ** 2
         return beta_limit(mean + step, spread, probability)
 
-    return limit(0.0, (1.0 - level) / 2.0), limit(largest, (1.0 + level) / 2.0)
+    return limit(0.0, (1.0 - level) / 2.0), min(largest, limit(largest, (1.0 + level) / 2.0))
 
 
 def beta_limit(mean: float, variance: float, probability: float) -> float:

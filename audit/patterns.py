@@ -60,7 +60,9 @@ class CountPatterns:
         table = sparse.csr_array(counts)
         if table.ndim != 2:
             raise ArgumentError("counts must be a table with one row per item and one column per class")
-        if table.nnz and (np.any(table.data < 0) or np.any(table.data != np.floor(table.data))):
+        if table.nnz and not np.all(
+            np.isfinite(table.data) & (table.data >= 0) & (table.data == np.floor(table.data))
+        ):
             raise ArgumentError("counts must be whole numbers of at least 0")
         rows, columns = (int(n) for n in table.shape)
         names = (
