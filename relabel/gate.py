@@ -1,8 +1,9 @@
 """The one gate to an endpoint: how many requests may be under way, and when none may start.
 
 Concurrency follows additive increase, multiplicative decrease (Chiu & Jain 1989): every answer opens the
-gate by 1/limit, a 429 closes it to 70 %, once per round of requests. A 429 also shuts the gate for all, for
-as long as ``Retry-After`` says, or for a time that doubles with every round that gets nothing through.
+gate by 1/limit (a tenth of it close to where it was last too wide), a 429 narrows it to 70 %, once per round
+of requests. A 429 also shuts the gate for all, for as long as ``Retry-After`` says, or for a time that doubles
+with every round that gets nothing through.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from audit.errors import ArgumentError
 __all__ = ["Gate", "Ticket"]
 
 DECREASE = 0.7
+NEAR, CAUTION = 0.9, 0.1
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 60.0
 WINDOW = 20
@@ -63,7 +65,9 @@ class Gate:
         self._trouble_since: float | None = None
         self._shut_until = 0.0
         self._cut_at = float("-inf")
+        self._too_much = float("inf")
         self._rounds = 0
+        self._through = False
         self._recent: deque[bool] = deque(maxlen=WINDOW)
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -120,9 +124,9 @@ class Gate:
         self.succeeded += 1
         self._trouble_since = None
         self._recent.append(False)
-        if ticket.at >= self._cut_at:
-            self._rounds = 0
-        self.limit = min(float(self.ceiling), self.limit + 1 / self.limit)
+        self._through = True
+        near = self.limit > NEAR * self._too_much
+        self.limit = min(float(self.ceiling), self.limit + (CAUTION if near else 1.0) / self.limit)
 
     def refuse(self, ticket: Ticket, *, retry_after: float | None) -> float:
         """The endpoint said 429; returns for how long (seconds) the gate is now shut.
@@ -135,7 +139,8 @@ class Gate:
         fresh = ticket.at >= self._cut_at
         if fresh:
             self._cut(now)
-            self._rounds += 1
+            self._rounds = 1 if self._through else self._rounds + 1
+            self._through = False
         if retry_after is None:
             wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(max(self._rounds - 1, 0), 10))
             wait *= 0.5 + 0.5 * self._rng.random()
@@ -158,5 +163,6 @@ class Gate:
             self._cut(now)
 
     def _cut(self, now: float) -> None:
+        self._too_much = self.limit
         self.limit = max(1.0, self.limit * DECREASE)
         self._cut_at = now
