@@ -1,8 +1,8 @@
 """Reads a label out of a judge's reply, or the reason why none can be read. Nothing is ever guessed.
 
-Order of reading: the whole content as one JSON object; the same after a ``<think>`` block or a code fence;
-JSON objects that stand in prose; a plain ``Label: x`` line, or a content that is nothing but a label. Where
-two readings give two labels there is no verdict.
+Order of reading: the whole content as one JSON object; the same after a ``<think>`` block; JSON objects that
+stand in prose or in a code fence; a plain ``Label: x`` line, or a content that is nothing but a label. Where two
+readings give two labels there is no verdict: one of them may be quoted from a hostile item.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,6 @@ __all__ = ["Spellings", "combine", "parse_choice", "parse_reply", "verdict_of"]
 MAX_CHARS = 200_000
 _CLOSE = re.compile(r"</(?:think|thinking|thought|reasoning)>|<\|channel\|>final<\|message\|>", re.I)
 _OPEN = re.compile(r"<(?:think|thinking|thought|reasoning)>|<\|channel\|>analysis<\|message\|>", re.I)
-_FENCE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.S)
 _LINE = re.compile(
     r"^[ \t>*_#-]*(?:final |the )?(?:label|answer|verdict)[ \t*_]*(?:is)?[ \t*_]*[:=][ \t]*(\S.*?)[ \t]*$",
     re.I | re.M,
@@ -88,41 +87,43 @@ def _find(text: str, spellings: Spellings, *, cut: bool) -> Found | Verdict:
     """What stands in the content. ``cut``: it hit the token limit, so only a whole object counts."""
     if len(text) > MAX_CHARS:
         return _none(Status.UNPARSABLE, f"the reply is {len(text)} characters long")
-    start = _after_thought(text)
-    for begin, end in _bodies(text, start):
-        whole = whole_object(text, begin, end)
-        if whole is not None:
-            return whole
-    if cut:
+    whole = whole_object(text, 0, len(text))
+    if whole is not None:
+        return whole
+    thought, start = _thought(text)
+    whole = whole_object(text, start, len(text)) if start else None
+    if whole is None and cut:
         return _none(Status.TRUNCATED, "the reply hit the token limit before its end")
-    several = list(objects(text, start))
+    several = [whole] if whole is not None else list(objects(text, start))
+    if not several:
+        return _plain(text, start, spellings)
     labels = {_key(found, spellings) for found in several}
+    before = {spellings.read(found.value["label"]) for found in objects(text, thought, start, strict=False)}
+    labels |= {label for label in before if label is not None}
+    if whole is None:
+        labels |= {spellings.read(match.group(1)) or "" for match in _LINE.finditer(text, start)}
     if len(labels) > 1:
         return _none(Status.UNPARSABLE, f"the reply gives two labels: {_short(text)}")
-    if several:
-        return several[-1]
-    return _plain(text, start, spellings)
+    return several[-1]
 
 
-def _after_thought(text: str) -> int:
-    """Where the answer begins: after the last closed thought; at the end of the text if one is left open."""
+def _thought(text: str) -> tuple[int, int]:
+    """(from where a verdict must not contradict the answer, where the answer begins).
+
+    Thoughts that begin the reply are passed over, whatever they say; one that is never closed leaves no
+    answer. A closing tag without an opening one may end a thought (some templates swallow the opening tag) or
+    be quoted from the item, so what stands before it must not say otherwise than what follows.
+    """
     start = 0
-    for match in _CLOSE.finditer(text):
-        start = match.end()
-    return len(text) if _OPEN.match(text, start + blanks(text, start)) else start
-
-
-def _bodies(text: str, start: int) -> Iterable[tuple[int, int]]:
-    """Stretches that may be one whole JSON object: all of it, what follows a thought, a lone code fence."""
-    yield 0, len(text)
+    while opening := _OPEN.match(text, start + blanks(text, start)):
+        closing = _CLOSE.search(text, opening.end())
+        if closing is None:
+            return len(text), len(text)
+        start = closing.end()
     if start:
-        first = _CLOSE.search(text)
-        if first is not None and first.end() != start:
-            yield first.end(), len(text)
-        yield start, len(text)
-    fences = list(_FENCE.finditer(text, start))
-    if len(fences) == 1:
-        yield fences[0].span(1)
+        return start, start
+    closing = _CLOSE.search(text)
+    return (0, closing.end()) if closing else (0, 0)
 
 
 def _key(found: Found, spellings: Spellings) -> str:
@@ -140,13 +141,14 @@ def _plain(text: str, start: int, spellings: Spellings) -> Found | Verdict:
             begin += 1
         while end > begin and text[end - 1] in TRIM and spellings.read(text[begin : end - 1]) is not None:
             end -= 1
-        return Found(value={"label": answer}, start=begin, end=end)
+        return Found(value={"label": answer}, start=begin, end=end, stop=end)
     lines = list(_LINE.finditer(text, start))
     labels = {spellings.read(match.group(1)) for match in lines}
     if len(labels) > 1:
         return _none(Status.UNPARSABLE, f"the reply gives two labels: {_short(text)}")
     if lines:
-        return Found(value={"label": lines[-1].group(1)}, start=lines[-1].start(1), end=lines[-1].end(1))
+        begin, end = lines[-1].span(1)
+        return Found(value={"label": lines[-1].group(1)}, start=begin, end=end, stop=end)
     return _none(Status.UNPARSABLE, f"the reply holds no verdict: {_short(answer or text)}")
 
 

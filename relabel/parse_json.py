@@ -13,16 +13,21 @@ __all__ = ["BrokenError", "Found", "TwiceError", "blanks", "objects", "whole_obj
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.S)
 _BARE = re.compile(r"[^\s,}\]]*")
 _BLANK = re.compile(r"\s*")
+_KEY = re.compile(r'"label"\s*:', re.I)
 _BEGINS = re.compile(r'\{\s*"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A JSON object (or a bare label) in the content; ``start`` and ``end`` bound its raw label value."""
+    """A JSON object (or a bare label) in the content; ``start`` and ``end`` bound its raw label value.
+
+    ``stop`` is where the object itself ends.
+    """
 
     value: Mapping[str, Any]
     start: int
     end: int
+    stop: int
 
 
 class TwiceError(ValueError):
@@ -67,22 +72,30 @@ def whole_object(text: str, begin: int, end: int) -> Found | None:
     return _object(text, at, decoded)
 
 
-def objects(text: str, start: int) -> Iterator[Found]:
-    """All JSON objects with a label, outermost first, that stand in the text from ``start`` on.
+def objects(text: str, start: int, end: int | None = None, *, strict: bool = True) -> Iterator[Found]:
+    """All JSON objects with a label, outermost first, that stand in ``text[start:end]``.
 
-    Raises BrokenError for an object that does not decode: a quoted item may hold a whole one inside it.
+    Raises BrokenError for an object that does not decode, and for a ``"label":`` outside of all objects: the
+    judge may have quoted an item that holds a verdict of its own, and what is whole need not be the judge's.
+    Without ``strict`` what is broken is passed over.
     """
-    at = text.find("{", start)
+    end = len(text) if end is None else end
+    at, last = text.find("{", start, end), start
     while at >= 0:
         decoded = _decode(text, at)
-        if decoded is None and _BEGINS.match(text, at):
+        if decoded is None and strict and _BEGINS.match(text, at):
             raise BrokenError
         found = None if decoded is None else _object(text, at, decoded)
-        if found is not None and decoded is not None:
-            yield found
-            at = text.find("{", decoded[1])
-        else:
-            at = text.find("{", at + 1)
+        if found is None:
+            at = text.find("{", at + 1, end)
+            continue
+        if strict and _KEY.search(text, last, at):
+            raise BrokenError
+        yield found
+        last = found.stop
+        at = text.find("{", last, end)
+    if strict and _KEY.search(text, last, end):
+        raise BrokenError
 
 
 def _object(text: str, at: int, decoded: tuple[Any, int]) -> Found | None:
@@ -90,7 +103,7 @@ def _object(text: str, at: int, decoded: tuple[Any, int]) -> Found | None:
     if not isinstance(value, dict) or "label" not in value:
         return None
     span = _label_span(text, at, end)
-    return Found(value=value, start=span[0], end=span[1])
+    return Found(value=value, start=span[0], end=span[1], stop=end)
 
 
 def _label_span(text: str, at: int, end: int) -> tuple[int, int]:

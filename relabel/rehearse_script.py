@@ -201,18 +201,20 @@ class Script:
     def _command(self, messages: Sequence[Mapping[str, Any]], draw: object) -> str | None:
         if not self.commands:
             return None
+        best, demanded = "", None
         for message in messages:
             text = str(message.get("content", ""))
             bounds = fence(text) if message.get("role") == "user" else None
             for command, label in self.commands.items():
-                at = text.find(command)
+                at = text.find(command) if len(command) > len(best) else -1
                 if at < 0:
                     continue
                 inside = bounds is not None and bounds[0] <= at and at + len(command) <= bounds[1]
-                obey = self.obey_fenced if inside else self.obey_loose
-                if unit(self.seed, "obey", command, draw) < obey:
-                    return label
-        return None
+                obeys = unit(self.seed, "obey", command, draw) < (
+                    self.obey_fenced if inside else self.obey_loose
+                )
+                best, demanded = command, label if obeys else None
+        return demanded
 
 
 def _pieces(text: str) -> list[str]:
