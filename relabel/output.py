@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -110,18 +111,13 @@ def write(
 
 
 def _rows(worklist: Worklist) -> Iterator[tuple[tuple[str | None, ...], str | None, Decision]]:
-    decisions, done = worklist.decisions(), 0
-    for batch in worklist.table.rows():
-        for cells in batch:
-            found = next(decisions, None)
-            if found is None:
-                break
-            done += 1
-            yield cells, found[1], found[2]
-    if done != worklist.rows or next(decisions, None) is not None:
-        raise InputError(
-            f"{worklist.table.report.source} changed while it was read; run again, nothing is paid twice"
-        )
+    cells = (row for batch in worklist.table.rows() for row in batch)
+    for row, decided in zip_longest(cells, worklist.decisions()):
+        if row is None or decided is None:
+            raise InputError(
+                f"{worklist.table.report.source} changed while it was read; run again, nothing is paid twice"
+            )
+        yield row, decided[1], decided[2]
 
 
 def _failures(worklist: Worklist) -> Iterator[Sequence[Cell]]:

@@ -66,7 +66,7 @@ def scripts(items: int, *, judge: float = 0.1, adjudicator: float = 0.02) -> dic
     }
 
 
-def make_job(folder: Path, base_url: str, *, items: int = 60, **more) -> Job:
+def make_job(folder: Path, url: str, *, items: int = 60, **more) -> Job:
     """A job over a fresh table in ``folder``, with files of default names unless told otherwise."""
     table = folder / "data.csv"
     if not table.exists():
@@ -75,7 +75,7 @@ def make_job(folder: Path, base_url: str, *, items: int = 60, **more) -> Job:
         "source": table,
         "rubric": RUBRIC,
         "judge": "judge",
-        "base_url": base_url,
+        "base_url": url,
         "out": folder / "clean.csv",
         "label": "label",
         "settings": Settings(concurrency=8),
