@@ -444,7 +444,7 @@ def test_gold_chooses_the_threshold(tmp_path):
             items=count,
             adjudicator="adjudicator",
             gold=gold,
-            target_agreement=0.95,
+            target_agreement=0.9,
         )
         result = job.run()
         assert server.counts().by_model["judge"] == count  # gold items of the file are asked once
