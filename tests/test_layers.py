@@ -22,7 +22,9 @@ MATHS = {
     "patterns",
     "planning",
 }
-# Modules of audit named read* or writ* are the reader and the writer; grouping stands beside them.
+# Modules of audit named read* or writ* are the reader and the writer; beside them stand grouping* and what both
+# need to know about texts, labels and columns.
+GROUPING = {"columns", "labels", "normalise"}
 LAYERS = ("bottom", "maths", "reading and grouping", "report", "rendering", "package")
 
 
@@ -36,9 +38,9 @@ def layer(module: str) -> int:
         return 0
     if module in MATHS:
         return 1
-    if is_disk(module) or module.startswith("group"):
+    if is_disk(module) or module.startswith("group") or module in GROUPING:
         return 2
-    if module.startswith("render"):
+    if module.startswith("render") or module == "charts":
         return 4
     return 5 if module in {"__init__", "__main__"} else 3
 
