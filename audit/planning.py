@@ -1,11 +1,13 @@
 """How many repeats a wanted precision takes.
 
 The delta method on eps_K(d) gives n = z^2 d(1 - d) / (4 w^2 (1 - K d/(K - 1))) pairs for a half-width w on the
-flip rate; for K = 2 the last factor is 1 - 2d.
+flip rate; for K = 2 the last factor is 1 - 2d. With few conflicts Wilson's interval is wider than that, so the
+number is raised until Wilson's half-width is at most 5 % above w.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 
@@ -18,10 +20,7 @@ from audit.results import Result
 
 __all__ = ["Plan", "half_width", "pairs_needed", "ranking_factor", "wilson_half_width"]
 
-#: Below this many pairs the planned number is checked against, and if need be raised to, Wilson's interval.
-_CHECKED_BELOW = 100
-
-#: The half-width may miss the wanted one by this factor before pairs are added.
+#: Wilson's half-width may miss the wanted one by this factor before pairs are added to the formula's number.
 _SLACK = 1.05
 
 
@@ -63,12 +62,14 @@ def pairs_needed(width: float, *, rate: float, classes: int = 2, level: float = 
     z = float(special.ndtri(0.5 + level / 2.0))
     slope = 4.0 * width * width * (1.0 - d / maximum_disagreement(classes))
     formula = math.ceil(z * z * d * (1.0 - d) / slope - 1e-9)
-    pairs = formula
-    while (
-        pairs < _CHECKED_BELOW
-        and wilson_half_width(pairs, d=d, classes=classes, level=level) > _SLACK * width
-    ):
-        pairs += 1
+
+    def fits(number: int) -> bool:
+        return wilson_half_width(number, d=d, classes=classes, level=level) <= _SLACK * width
+
+    enough = formula
+    while not fits(enough):
+        enough *= 2
+    pairs = bisect.bisect_left(range(enough), True, lo=formula, key=fits)
     return Plan(
         half_width=width, flip_rate=rate, classes=classes, level=level, formula=formula, pairs=pairs,
         wilson_half_width=wilson_half_width(pairs, d=d, classes=classes, level=level),
