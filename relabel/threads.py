@@ -44,13 +44,17 @@ def run_in_thread(
             result.append(asyncio.run(main()))
         except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
             failure.append(error)
+        finally:
+            finished.set()
 
+    # An event, as an interrupt in Thread.join makes Python 3.11 take a running thread for a finished one.
+    finished = threading.Event()
     thread = threading.Thread(target=target, name="relabel", daemon=True)
     thread.start()
     interrupts = 0
-    while thread.is_alive():
+    while not finished.is_set():
         try:
-            thread.join(0.2)
+            finished.wait(0.2)
         except KeyboardInterrupt:
             interrupts += 1
             if interrupts == 1:
