@@ -29,7 +29,7 @@ def compare_values(
     level: float = 0.95,
 ) -> Comparison:  # fmt: skip
     """Test that d is the same for every value of ``column``; ``contrast`` adds d within and across values."""
-    p_value, reason = permutation_p_value(parts, seed=seed)
+    p_value, method, reason = permutation_p_value(parts, seed=seed)
     within = across = None
     contrast_p: float | None = None
     items_across = 0
@@ -38,52 +38,89 @@ def compare_values(
         contrast_p = compare_contrast(contrast)
         items_across = int(contrast.items[contrast.outside_pairs > 0].sum())
     return Comparison(
-        column=column, p_value=p_value, method="permutation test within group sizes", within=within,
-        across=across, items_across=items_across, contrast_p_value=contrast_p, reason=reason,
+        column=column, p_value=p_value, method=method, within=within, across=across,
+        items_across=items_across, contrast_p_value=contrast_p, reason=reason,
     )  # fmt: skip
 
 
 def permutation_p_value(
     parts: Mapping[str, CountPatterns], *, seed: int = 0
-) -> tuple[float | None, str | None]:
+) -> tuple[float | None, str, str | None]:
     """Chance, if d were the same everywhere, of values of d at least as far apart as those seen.
 
     The statistic is sum_s N_s (d_s - d)^2 over the values s with N_s repeated items; the items of each group
     size are dealt anew to the values (tables with fixed margins), so that a value with larger groups is no
-    difference in itself. The p-value is (1 + hits)/(1 + permutations); None, with the reason, when fewer than
-    two values have repeated items or no item disagrees.
+    difference in itself. Where a value has most of its items in group sizes of its own, nothing could be dealt;
+    then the conflicts and agreements that each value's items are worth are dealt instead (the effective numbers
+    of :func:`compare_contrast`, which make the test cautious).
+
+    Returns the p-value (1 + hits)/(1 + permutations), the method, and a reason. The p-value is None, with the
+    reason, when fewer than two values have repeated items, no item disagrees or every item does.
     """
     usable = [part.repeated for _, part in sorted(parts.items()) if part.repeated.item_total > 0]
     if len(usable) < 2:
-        return None, "fewer than two values have repeated items"
+        return None, "none", "fewer than two values have repeated items"
     scores = np.concatenate([part.disagreement for part in usable])
     if not np.any(scores > 0):
-        return None, "no item disagrees under any value"
+        return None, "none", "no item disagrees under any value"
     if np.all(scores >= 1.0):
-        return None, "every item disagrees under every value"
-    sizes = np.concatenate([part.sizes for part in usable])
-    owner = np.repeat(np.arange(len(usable)), [len(part.items) for part in usable])
-    items = np.concatenate([part.items for part in usable])
+        return None, "none", "every item disagrees under every value"
+    tables = _tables_by_size(usable)
+    method = "permutation test within group sizes"
+    if not _comparable(tables):
+        tables = [_effective_tables(usable)]
+        method = "permutation test at effective numbers of items"
+    totals = np.array([table.sum(axis=0) for _, table in tables], np.float64).sum(axis=0)
+    seen: FloatArray = np.zeros(len(totals))
+    for levels, table in tables:
+        seen += levels @ table
+    observed = float(_spread(seen, totals))
+    cells = sum(table.size for _, table in tables)
+    draws = int(np.clip(_MOST_CELLS // max(cells, 1), _FEWEST_PERMUTATIONS, _MOST_PERMUTATIONS))
+    rng = np.random.default_rng(seed)
+    sums: FloatArray = np.zeros((draws, len(totals)))
+    for levels, table in tables:
+        sums += _dealt(levels, table, draws, rng)
+    hits = int(np.sum(_spread(sums, totals) >= observed * (1.0 - 1e-9)))
+    return (1 + hits) / (1 + draws), method, None
+
+
+def _tables_by_size(parts: list[CountPatterns]) -> list[tuple[FloatArray, IntArray]]:
+    """For each group size the scores that occur, and how many items of each value have them: (levels, (P, S))."""
+    scores = np.concatenate([part.disagreement for part in parts])
+    sizes = np.concatenate([part.sizes for part in parts])
+    owner = np.repeat(np.arange(len(parts)), [len(part.items) for part in parts])
+    items = np.concatenate([part.items for part in parts])
     tables = []
     for size in np.unique(sizes):
         here = sizes == size
         levels, row = np.unique(scores[here], return_inverse=True)
-        table = np.zeros((len(levels), len(usable)), np.int64)
+        table = np.zeros((len(levels), len(parts)), np.int64)
         np.add.at(table, (row, owner[here]), items[here])
         tables.append((levels, table))
-    totals = np.array([part.item_total for part in usable], np.float64)
-    observed = _spread(sum((levels @ table for levels, table in tables), np.zeros(len(usable))), totals)
-    cells = sum(table.size for _, table in tables)
-    draws = int(np.clip(_MOST_CELLS // max(cells, 1), _FEWEST_PERMUTATIONS, _MOST_PERMUTATIONS))
-    rng = np.random.default_rng(seed)
-    sums = np.zeros((draws, len(usable)))
-    for levels, table in tables:
-        sums += _dealt(levels, table, draws, rng)
-    hits = int(np.sum(_spread(sums, totals) >= observed * (1.0 - 1e-9)))
-    return (1 + hits) / (1 + draws), None
+    return tables
 
 
-def _dealt(levels: FloatArray, table: np.ndarray, draws: int, rng: np.random.Generator) -> FloatArray:
+def _comparable(tables: list[tuple[FloatArray, IntArray]]) -> bool:
+    """Whether every value has at least half of its items in group sizes that another value has too."""
+    by_size = np.array([table.sum(axis=0) for _, table in tables])
+    shared = by_size * (np.count_nonzero(by_size, axis=1, keepdims=True) > 1)
+    return bool(np.all(2 * shared.sum(axis=0) >= by_size.sum(axis=0)))
+
+
+def _effective_tables(parts: list[CountPatterns]) -> tuple[FloatArray, IntArray]:
+    """One table of scores 0 and 1: the agreements and conflicts that each value's items are worth."""
+    sums = np.array([float(part.disagreement @ part.items) for part in parts])
+    totals = np.array([part.item_total for part in parts], np.float64)
+    below = sums / totals < sums.sum() / totals.sum()
+    worth = [
+        _effective_table(part.disagreement, part.items, more=1.0 if low else 0.0)
+        for part, low in zip(parts, below, strict=True)
+    ]
+    return np.array([1.0, 0.0]), np.array(worth, np.int64).T
+
+
+def _dealt(levels: FloatArray, table: IntArray, draws: int, rng: np.random.Generator) -> FloatArray:
     """Sums of scores per value over ``draws`` random tables with the margins of ``table``: (draws, S)."""
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     if len(levels) == 1:
