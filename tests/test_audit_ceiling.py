@@ -45,7 +45,9 @@ def test_golden(strata: list[tuple[float, float]], lower: float, upper: float, c
 
 
 @given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 2**32 - 1), st.floats(0.02, 5))
-def test_the_band_holds_the_ceiling_of_any_mixture(classes: int, items: int, seed: int, spread: float) -> None:
+def test_the_band_holds_the_ceiling_of_any_mixture(
+    classes: int, items: int, seed: int, spread: float
+) -> None:
     p = np.random.default_rng(seed).dirichlet([spread] * classes, size=items)
     d = float(np.mean(1 - np.sum(p**2, axis=1)))
     found = band(d, classes=classes)

@@ -207,7 +207,9 @@ def test_a_thousand_classes() -> None:
 
 def test_a_giant_group() -> None:
     found = estimate_disagreement(patterns([[100_000, 100_000], [2, 0]], [1, 99]))
-    assert found.estimate == pytest.approx((100_000 / 199_999) / 100)  # d_i = 1 - 2 * 10^5 (10^5 - 1)/(n(n - 1))
+    assert found.estimate == pytest.approx(
+        (100_000 / 199_999) / 100
+    )  # d_i = 1 - 2 * 10^5 (10^5 - 1)/(n(n - 1))
     assert found.high is not None
     assert found.high > no_conflict_upper(100)
 
