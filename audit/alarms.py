@@ -57,8 +57,6 @@ class Evidence:
     class_rows: IntArray
     spellings: tuple[tuple[str, ...], ...] = ()
     merged: bool = False
-    missing_item: int = 0
-    missing_label: int = 0
     copies: Copies | None = None
     contrasts: Mapping[str, tuple[str, PairContrast]] = field(default_factory=dict)
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
@@ -252,6 +250,8 @@ def _representation(evidence: Evidence) -> Iterator[Alarm]:
             continue
         if part.p_value >= 0.001 or part.cramers_v < _SMALL_EFFECT:
             continue
+        if part.shift is not None and abs(part.shift) < max(_SMALLEST_SHIFT / 2.0, 0.1 * evidence.d.estimate):
+            continue
         again = "" if part.estimate is None else f" Weighted to the whole file, d is {part.estimate:.3f}."
         yield Alarm(
             code="unrepresentative repeats",
@@ -307,26 +307,6 @@ def _weightings(evidence: Evidence) -> Iterator[Alarm]:
     )
 
 
-def _thin(evidence: Evidence) -> Iterator[Alarm]:
-    items = evidence.patterns.repeated.item_total
-    if 0 < items < _FEW_ITEMS:
-        yield Alarm(
-            code="few repeats",
-            severity="note",
-            message=f"Only {items} items are repeated: every figure here is rough.",
-            action="audit plan draws rows to label a second time",
-            figures={"items": items},
-        )
-    if evidence.missing_item:
-        yield Alarm(
-            code="blank items",
-            severity="note",
-            message=f"{evidence.missing_item} rows have a blank item; they are not grouped with one another.",
-            action="--item names other columns",
-            figures={"rows": evidence.missing_item},
-        )
-
-
 _CHECKS = (
     _deduplicated,
     _above_maximum,
@@ -336,5 +316,4 @@ _CHECKS = (
     _representation,
     _spellings,
     _weightings,
-    _thin,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +123,11 @@ def audit_duplicates(
         table = stack.enter_context(open_table(source, missing=missing, **reading))
         items = (item,) if isinstance(item, str) else tuple(item)
         chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)
+        described = (row_id, annotator, time, split, *by)
+        more = () if one_per is None or one_per in described else (one_per,)
         columns = Columns(
             item=chosen.item, label=chosen.label, label_columns=tuple(label_columns), counts=tuple(counts),
-            row_id=row_id, annotator=annotator, time=time, split=split, by=tuple(by),
+            row_id=row_id, annotator=annotator, time=time, split=split, by=(*by, *more),
         )  # fmt: skip
         settings = Settings(
             version=__version__, level=level, draws=draws, seed=seed, normalise=normalise, interval=interval,
@@ -250,13 +251,19 @@ def _breakdowns(
     return by, comparisons
 
 
-def _by_value(parts: Mapping[str, CountPatterns], settings: Settings, kind: IntervalKind) -> tuple[Breakdown, ...]:
+def _by_value(
+    parts: Mapping[str, CountPatterns], settings: Settings, kind: IntervalKind
+) -> tuple[Breakdown, ...]:
     rows = []
     kept = sorted(parts, key=lambda value: (-parts[value].repeated.item_total, value))[:_MOST_VALUES]
     for value in sorted(kept):
         repeated = parts[value].repeated
         d = estimate_disagreement(
-            repeated, level=settings.level, draws=min(settings.draws, 2_000), seed=settings.seed, interval=kind
+            repeated,
+            level=settings.level,
+            draws=min(settings.draws, 2_000),
+            seed=settings.seed,
+            interval=kind,
         )
         rows.append(
             Breakdown(
@@ -303,8 +310,8 @@ def _evidence(
     return Evidence(
         patterns=repeats.patterns, d=d, class_rows=repeats.class_rows,
         spellings=spelling_variants(repeats.classes), merged=settings.merge_labels,
-        missing_item=repeats.missing_item, missing_label=repeats.missing_label, copies=copies,
-        contrasts=contrasts, comparisons=comparisons, split=columns.split, reweighted=reweighted,
+        copies=copies, contrasts=contrasts,
+        comparisons=comparisons, split=columns.split, reweighted=reweighted,
     )  # fmt: skip
 
 
@@ -324,7 +331,7 @@ def _reweighted(
     if d.estimate is None:
         return ()
     out = []
-    for name, (categories, repeated, others) in repeats.representation().items():
+    for name, (_, repeated, others) in repeats.representation().items():
         if name == "class":
             total = int(repeats.class_rows.sum())
             weights = {c: n / total for c, n in zip(repeats.classes, repeats.class_rows, strict=True)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from audit.columns import check_columns, guess
 from audit.errors import ArgumentError, ColumnError, InputError
-from audit.normalise import normal_form
+from audit.normalise import normal_forms
 from audit.reading import Table, open_table, quote
 from audit.results import Result
 from audit.writing import write_rows
@@ -111,12 +111,11 @@ def _check_answers(
         f"INSERT INTO said VALUES ({', '.join('?' * (len(at) + 1))})",
         [[int(cells[0]), *(cells[i] for i in at)] for cells in answered],
     )
-    same = " AND ".join(
-        f"{normal_form(quote(c), normalise)} = {normal_form(f'c{i}', normalise)}"
-        for c, i in zip(item, at, strict=True)
-    )
+    said = normal_forms("(SELECT plan_row AS r, * FROM said)", [f"c{i}" for i in at], normalise)
+    there = normal_forms("(SELECT rowid + 1 AS r, * FROM whole)", [quote(c) for c in item], normalise)
+    differs = " OR ".join(f"said.n{k} <> there.n{k}" for k in range(len(item)))
     wrong = table.con.execute(
-        f"SELECT min(plan_row) FROM said JOIN whole ON whole.rowid + 1 = plan_row WHERE NOT ({same})"
+        f"SELECT min(said.r) FROM {said} AS said JOIN {there} AS there ON said.r = there.r WHERE {differs}"
     ).fetchone()
     if wrong is not None and wrong[0] is not None:
         raise InputError(

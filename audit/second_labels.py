@@ -18,7 +18,7 @@ from audit.columns import check_columns, guess
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError, ColumnError
 from audit.merging import ANSWER_ROW, present
-from audit.normalise import normal_form
+from audit.normalise import normal_forms
 from audit.planning import Plan, pairs_needed
 from audit.reading import Table, open_table, quote
 from audit.results import Result
@@ -168,16 +168,19 @@ def _prepare(
     """Make the table ``pool`` of items with one label; return its rows, the repeated items and the classes seen."""
     columns = ", ".join(quote(c) for c in dict.fromkeys((*kept, label)))
     table.materialise(f"SELECT {columns} FROM {table.name}", "plan_rows")
-    key = ", ".join(normal_form(quote(c), normalise) for c in item)
-    blank = " AND ".join(f"{normal_form(quote(c), 'space')} = ''" for c in item)
+    texts = [quote(c) for c in item]
+    forms = normal_forms("(SELECT rowid AS r, * FROM plan_rows)", texts, normalise)
+    key = ", ".join(f"n{k}" for k in range(len(item)))
+    filled = " OR ".join(rf"regexp_matches({text}, '[^\s\p{{Z}}]')" for text in texts)
     strata = ", ".join(quote(c) for c in (label, *by))
     table.con.execute(
         f"""CREATE TEMP TABLE labelled AS
-        SELECT rowid + 1 AS plan_row, {quote(label)} AS label,
+        SELECT r + 1 AS plan_row, {quote(label)} AS label,
             dense_rank() OVER (ORDER BY {strata}) AS stratum,
             count(*) OVER (PARTITION BY {key}) AS labels,
-            row_number() OVER (PARTITION BY {key} ORDER BY rowid) = 1 AS leads
-        FROM plan_rows WHERE NOT ({blank}) AND {present(label, missing)}"""
+            row_number() OVER (PARTITION BY {key} ORDER BY r) = 1 AS leads
+        FROM plan_rows JOIN {forms} ON plan_rows.rowid = r
+        WHERE ({filled}) AND {present(label, missing)}"""
     )
     table.con.execute(
         "CREATE TEMP TABLE pool AS SELECT plan_row, stratum FROM labelled WHERE labels = 1 ORDER BY plan_row"

@@ -13,6 +13,12 @@ __all__ = ["compose_verdict"]
 _ASSUMED_RATE = 0.10
 _WIDTHS = (0.05, 0.02)
 
+#: With this many repeated items and no conflict, more labels are not worth asking for.
+_ENOUGH_ITEMS = 1_000
+
+#: A flip rate known no better than this is told to be rough.
+_ROUGH = 0.05
+
 
 def compose_verdict(
     *,
@@ -35,25 +41,21 @@ def compose_verdict(
         )
         return Verdict(headline=headline, next_steps=(reason, *_heed(alarms, skip=1 if graves else 0)))
     items = f"{repeats.items:,} repeated item{'s' if repeats.items != 1 else ''}"
-    precision = _precision(d, rate)
+    heed = _heed(alarms)
     if d.estimate == 0.0:
-        lowest = band.low if band.low is not None else 0.0
         headline = (
             f"None of {items} disagrees: d is at most {_percent(d.high or 0.0)}, so the accuracy ceiling of these "
-            f"labels is {lowest:.3f} or more."
+            f"labels is {band.low or 0.0:.3f} or more."
         )
-        steps = [*_heed(alarms)]
-        if unrepeated and repeats.items < 1000:
-            steps.append(_label_more(repeats.items, unrepeated))
-        return Verdict(headline=headline, next_steps=tuple(steps))
+        more = (
+            (_label_more(repeats.items, unrepeated),) if unrepeated and repeats.items < _ENOUGH_ITEMS else ()
+        )
+        return Verdict(headline=headline, next_steps=(*heed, *more))
     headline = (
         f"These labels disagree with themselves on {share} of repeats: no model can be shown to beat "
         f"{band.upper:.2f} against them, and the ceiling may be as low as {band.lower:.2f}."
     )
-    steps = [
-        f"{items[0].upper()}{items[1:]} put the flip rate at {rate.estimate:.3f} ± {precision:.3f} "
-        f"(band with sampling error: {band.low:.3f} to {band.high:.3f})."
-    ]
+    steps = [_precision(items, d, rate, band)]
     if unrepeated:
         steps.append(_label_more(repeats.items, unrepeated))
     if rate.classes == 2 and d.estimate < 0.5:
@@ -61,7 +63,7 @@ def compose_verdict(
             f"To rank models on a test set with these labels takes {ranking_factor(d.estimate):.1f} times the rows "
             "that clean labels would."
         )
-    return Verdict(headline=headline, next_steps=(*_heed(alarms), *steps))
+    return Verdict(headline=headline, next_steps=(*heed, *steps))
 
 
 def _nothing(unrepeated: int) -> str:
@@ -94,10 +96,14 @@ def _label_more(items: int, unrepeated: int) -> str:
     )
 
 
-def _precision(d: Disagreement, rate: FlipRate) -> float:
-    if d.low is None or d.high is None:
-        return 0.0
-    return half_width(d.low, d.high, classes=rate.classes)
+def _precision(items: str, d: Disagreement, rate: FlipRate, band: Ceiling) -> str:
+    """What the repeats pin down, and how well."""
+    width = half_width(d.low or 0.0, d.high or 0.0, classes=rate.classes)
+    rough = "only " if width > _ROUGH else ""
+    return (
+        f"{rough}{items} put the flip rate at {rate.estimate:.3f}, between {rate.low:.3f} and {rate.high:.3f} "
+        f"(±{width:.3f}), and the band with sampling error at {band.low:.3f} to {band.high:.3f}."
+    ).capitalize()
 
 
 def _heed(alarms: Sequence[Alarm], *, skip: int = 0) -> tuple[str, ...]:
