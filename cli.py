@@ -133,9 +133,7 @@ def dupes(
         Literal["wilson", "exact"],
         typer.Option("--interval", help="Interval of d when every item has two labels."),
     ] = "wilson",
-    form: Annotated[
-        Format, typer.Option("--format", help="Form of the report on standard output.")
-    ] = "text",
+    form: Annotated[Format, typer.Option("--format", help="Form of the report on standard output.")] = "text",
     out: Annotated[Path | None, typer.Option("--out", help="Write the report to this file instead.")] = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write the HTML report to this file as well.")
@@ -239,7 +237,6 @@ def ceiling(
     Example: audit ceiling audit.json --score 0.93 --n-test 500
     """
     from audit.placing import place
-    from audit.render_text import placement_text
 
     placed = place(
         file,
@@ -252,7 +249,7 @@ def ceiling(
         classes=classes,
         level=level,
     )
-    typer.echo(_json(placed) if form == "json" else placement_text(placed))
+    typer.echo(_json(placed) if form == "json" else placed.summary())
 
 
 @app.command()

@@ -94,6 +94,22 @@ class Placement(Result):
     corrected: float | None
     message: str
 
+    def summary(self) -> str:
+        """The verdict, and the corrected accuracy with its condition."""
+        if self.corrected is None:
+            return self.message
+        if self.corrected > 1.0:
+            more = (
+                f"Corrected for the noise the score would be {self.corrected:.3f}, above 1: the model's errors are not "
+                "independent of the label noise."
+            )
+        else:
+            more = (
+                f"If, and only if, the model's errors are independent of the label noise, its accuracy against the "
+                f"labels without noise is {self.corrected:.3f}."
+            )
+        return f"{self.message}\n{more}"
+
 
 def place_score(
     score: float, *, d: Disagreement, classes: int, n_test: int | None = None, refused: str | None = None
