@@ -135,6 +135,7 @@ def run(url: str, count: int, workers: int) -> float:
 
 CURATOR = """
 import json, sys, time
+import litellm.litellm_core_utils.default_encoding  # brings a tokeniser file, which curator would download
 from bespokelabs import curator
 
 url, count, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

@@ -59,7 +59,8 @@ def read_key(variable: str = "OPENAI_API_KEY") -> str | None:
 def _is_loopback(url: str) -> bool:
     host = urlsplit(url).hostname or ""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
+        return address.is_loopback or address.is_unspecified
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
@@ -88,7 +89,12 @@ class Endpoint:
         host = urlsplit(self.base_url).hostname or ""
         headers = {"api-key": self._key} if self._key and host.endswith(".azure.com") else {}
         try:
-            self._http = openai.DefaultAsyncHttpxClient(trust_env=not _is_loopback(self.base_url))
+            self._http = openai.DefaultAsyncHttpxClient(
+                trust_env=not _is_loopback(self.base_url),
+                limits=httpx2.Limits(
+                    max_connections=None, max_keepalive_connections=None
+                ),  # the gate bounds them
+            )
         except (ImportError, ValueError) as error:
             raise EndpointError(
                 f"the proxy settings of the environment cannot be used ({self.redact(str(error))});"
@@ -136,7 +142,9 @@ class Endpoint:
 
     def _broken(self, error: Exception) -> Outcome:
         cause: BaseException | None = error
+        reached = True
         while cause is not None:
+            reached = reached and not isinstance(cause, httpx2.ConnectError | httpx2.ProxyError)
             if isinstance(cause, ssl.SSLCertVerificationError):
                 return connection_outcome(
                     f"its certificate does not hold ({cause.verify_message}); set SSL_CERT_FILE if it is your own",
@@ -145,7 +153,8 @@ class Endpoint:
             if isinstance(cause, httpx2.TooManyRedirects | httpx2.UnsupportedProtocol):
                 return connection_outcome(self.redact(str(cause)), fatal=True)
             last, cause = cause, cause.__cause__ or cause.__context__
-        return connection_outcome(f"the connection failed ({self.redact(str(last)) or type(last).__name__})")
+        told = self.redact(str(last)) or type(last).__name__
+        return connection_outcome(f"the connection failed ({told})", answered=reached)
 
     def _without_key(self, content: bytes) -> bytes:
         """An answer that quotes the key back is kept without it."""

@@ -1,8 +1,8 @@
 """The one place where requests are repeated: waiting, backing off, learning, giving up.
 
-A request that fails while others get through is given up after ``retries`` repeats. An endpoint that no
-request gets through to from the start, or for ``patience`` seconds, stops the run (EndpointError): its
-rows stay pending instead of failing one by one.
+A request that fails for itself is given up after ``retries`` repeats, one that is turned down for itself at
+once. What no repeat can mend stops the run (EndpointError), and so does an endpoint that limits all requests
+for ``patience`` seconds, or that never gave a reply, in this run or (by its capabilities) in an earlier one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["Exchange", "Heard"]
 
 LONGEST_PAUSE = 30.0
 MOST_LESSONS = 12
-ROWS_AT_ONCE = 50
 ROWS_AT_FIRST = 5
 LOST_AT_FIRST = 3
+PROOFS = ("json_schema", "json_object_schema", "json_object", "logprobs", "temperature", "seed")
 
 
 @dataclass(kw_only=True)
@@ -66,7 +66,7 @@ class Exchange:
     retries:
         How often a request is repeated after faults of its own.
     patience:
-        Seconds to go on without any success, rate limits included.
+        Seconds to go on while rate limits let nothing through.
     pause:
         Seconds before the first repeat; doubled for each further one up to 30, with jitter of ± 50 %.
     rng:
@@ -158,7 +158,6 @@ class Exchange:
         told = self.endpoint.redact(outcome.told)
         if outcome.means is Means.REPLY:
             self.successes += 1
-            self._turned_down = 0
             self._accepted(heard.sent, state, form)
             heard.body = outcome.body
             return True
@@ -180,18 +179,22 @@ class Exchange:
             return self._end(heard, Status.TOO_LONG, told)
         if outcome.means is Means.REFUSED:
             return self._end(heard, Status.REFUSED, told)
-        if outcome.means is Means.FATAL and not (outcome.status == 403 and self.successes):
+        if outcome.means is Means.FATAL and not (outcome.status == 403 and self._proven):
             raise EndpointError(
                 fatal_message(replace(outcome, told=told), self.endpoint.base_url, self.endpoint.key_variable)
             )
-        status = Status.REFUSED if outcome.status == 403 else Status.TRANSPORT
         self._turned_down += 1
-        if self._turned_down >= (ROWS_AT_ONCE if self.successes else ROWS_AT_FIRST):
+        if not self._proven and self._turned_down >= ROWS_AT_FIRST:
             raise EndpointError(
                 f"{self.endpoint.base_url} turns every request down ({outcome.status}: {told});"
                 " correct what it names, or ask another endpoint"
             )
-        return self._end(heard, status, f"HTTP {outcome.status}: {told}")
+        return self._end(heard, Status.TRANSPORT, f"HTTP {outcome.status}: {told}")
+
+    @property
+    def _proven(self) -> bool:
+        """Whether the endpoint is known to work, from this run or an earlier one: then faults are the rows' own."""
+        return self.successes > 0 or True in (getattr(self.capabilities, rung, None) for rung in PROOFS)
 
     @staticmethod
     def _end(heard: Heard, status: Status, error: str) -> bool:
@@ -209,12 +212,12 @@ class Exchange:
             return False
         where = f"HTTP {outcome.status}: " if outcome.status else ""
         self._lost += 1
-        if not self.successes and (not outcome.answered or self._lost >= LOST_AT_FIRST):
+        gone = not outcome.answered and not self.successes
+        if gone or (not self._proven and self._lost >= LOST_AT_FIRST):
             raise EndpointError(
                 f"{self.endpoint.base_url} gave no reply in {heard.attempts} tries ({where}{told});"
                 " check the base URL and that the server is up"
             )
-        self._out_of_patience(outcome, told)
         return self._end(heard, Status.TRANSPORT, f"{where}{told} ({heard.attempts} tries)")
 
     def _next_rung(self, state: _Try) -> None:
@@ -264,9 +267,9 @@ class Exchange:
         return wait if outcome.wait is None else max(wait, min(outcome.wait, self.patience))
 
     def _out_of_patience(self, outcome: Outcome, told: str) -> None:
-        """Stop the run when nothing has got through for too long, or the endpoint asks for too long a wait."""
+        """Stop the run when all are rate limited for too long, or the endpoint asks for too long a wait."""
         silent = self.gate.silent_for
-        asked = outcome.wait if outcome.means is Means.WAIT and outcome.wait is not None else 0.0
+        asked = outcome.wait or 0.0
         if asked > self.patience:
             raise EndpointError(
                 f"{self.endpoint.base_url} asks to wait {asked:.0f} s ({told}); run the same command again later"

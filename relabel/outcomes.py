@@ -113,11 +113,12 @@ def read_answer(
     return means(Means.ROW)
 
 
-def connection_outcome(told: str, *, timed_out: bool = False, fatal: bool = False) -> Outcome:
-    """No answer came at all."""
-    return Outcome(
-        means=Means.FATAL if fatal else Means.AGAIN, told=told, strain=timed_out, answered=timed_out
-    )
+def connection_outcome(
+    told: str, *, timed_out: bool = False, fatal: bool = False, answered: bool = True
+) -> Outcome:
+    """No answer came; ``answered`` is False where not even a connection did."""
+    means = Means.FATAL if fatal else Means.AGAIN
+    return Outcome(means=means, told=told, strain=timed_out, answered=answered)
 
 
 def fatal_message(outcome: Outcome, url: str, key_variable: str) -> str:

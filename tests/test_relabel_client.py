@@ -17,7 +17,7 @@ from relabel.prompts import messages
 from relabel.records import Request, Status
 from relabel.rehearse import PROFILES, Fault, Profile, Rate, RehearsalServer, Script
 from relabel.rehearse_faults import REPLY_FAULTS
-from relabel.rehearse_http import json_answer
+from relabel.rehearse_http import Answer, json_answer
 from relabel.rubric import Rubric
 
 RUBRIC = Rubric.parse(
@@ -244,13 +244,15 @@ def test_what_a_judge_may_say_instead_of_a_verdict(kind):
     assert good.verdict.status is Status.OK
 
 
-@pytest.mark.parametrize("kind", ["content_filter_400", "forbidden"])
-def test_content_turned_down_is_refused_and_not_asked_again(kind):
+@pytest.mark.parametrize(
+    ("kind", "status"), [("content_filter_400", Status.REFUSED), ("forbidden", Status.TRANSPORT)]
+)
+def test_content_that_is_turned_down_is_not_asked_again(kind, status):
     with RehearsalServer(SURE, faults=[Fault(kind=kind, contains="Report 3:")]) as server:
         judged = ask(server)
         assert server.counts().requests == 40
-    assert [one.verdict.status for one in judged].count(Status.REFUSED) == 1
-    assert judged[3].verdict.status is Status.REFUSED
+    assert [one.verdict.status for one in judged].count(Status.OK) == 39
+    assert (judged[3].verdict.status, judged[3].verdict.label) == (status, None)
 
 
 TRANSIENT = [
@@ -322,6 +324,56 @@ def test_under_a_hail_of_faults_every_label_is_the_judge_s_own(seed):
     assert len(set(statuses)) >= 3
     for (item, true), one in zip(TRUTH.items(), judged, strict=True):
         assert one.verdict.label == (true if one.verdict.status is Status.OK else None), item
+
+
+class Odd(RehearsalServer):
+    """Gives one answer to all chat requests, whatever it is."""
+
+    answer = Answer()
+
+    def _chat(self, asked):
+        self._seen[asked.body] += 1
+        return self.answer
+
+
+JSON = {"content-type": "application/json"}
+ODD = {
+    "nothing": Answer(status=204),
+    "no encoding it could be": Answer(body=b"garbage", headers={**JSON, "content-encoding": "gzip"}),
+    "no UTF-8": Answer(body=b'{"choices": "\xff"}', headers=JSON),
+    "a redirect to itself": Answer(status=307, headers={"location": "/v1/chat/completions"}),
+    "a redirect to nowhere": Answer(status=302, headers={"location": "http://127.0.0.1:9/"}),
+    "an unknown status": Answer(status=799, body=b"{}"),
+    "a stream of events": Answer(body=b"data: {}\n\n", headers={"content-type": "text/event-stream"}),
+    "a number too long": Answer(body=b'{"choices": ' + b"9" * 5000 + b"}", headers=JSON),
+    "nested too deep": Answer(body=b'{"choices":' + b"[" * 90_000, headers=JSON),
+    "a broken header": Answer(body=b"{}", headers={"x": "a\r\n b: c\r\nbroken"}),
+    "choices of another kind": json_answer({"choices": {"label": "rain"}}),
+    "a choice of another kind": json_answer({"choices": ["rain"], "usage": "none"}),
+    "content of another kind": json_answer({"choices": [{"message": {"content": 1}}], "usage": [1]}),
+    "usage of another kind": json_answer(
+        {"choices": [], "usage": {"prompt_tokens": -1, "completion_tokens": "x"}}
+    ),
+    "an error that is a word": json_answer({"error": "no"}, status=400),
+    "an error that is a list": json_answer([{"error": "no"}], status=400),
+    "an error that is empty": json_answer({"error": {}}, status=422),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_whatever_comes_back_is_a_reason_and_never_a_label_or_a_traceback(name):
+    stops = name.startswith("a redirect")
+    with Odd(SURE) as server:
+        server.answer = ODD[name]
+        proven = {"retries": 1, "timeout": 2.0, "capabilities": Capabilities(json_schema=True)}
+        if stops:
+            with pytest.raises(EndpointError, match=server.base_url):
+                ask(server, [ITEM], **proven)
+        else:
+            reply, verdict = ask(server, [ITEM], **proven)[0][1:]
+            assert verdict.label is None
+            assert verdict.reason
+            assert json.loads(json.dumps(reply.to_dict())) == reply.to_dict()
 
 
 # -- the context ---------------------------------------------------------------------------------------
@@ -430,6 +482,13 @@ def test_an_endpoint_that_turns_everything_down_stops_the_run():
         ):
             ask(server, workers=2)
         assert server.counts().requests < 10
+
+
+@pytest.mark.parametrize("kind", ["bad_request", "forbidden", "server_error", "hang"])
+def test_when_only_hopeless_items_are_left_an_endpoint_that_once_worked_is_not_blamed(kind):
+    with RehearsalServer(SURE, faults=[Fault(kind=kind)]) as server:
+        judged = ask(server, retries=1, timeout=0.2, capabilities=Capabilities(json_schema=True))
+    assert {one.verdict.status for one in judged} == {Status.TRANSPORT}
 
 
 def test_nobody_there_stops_the_run():
