@@ -46,8 +46,9 @@ class Table:
         self._waiting = list(plan.scans)
         self._advance()
 
-    def _advance(self) -> None:
-        """Turn to the next way to read the source."""
+    def _advance(self, *, strict: bool = False) -> None:
+        """Turn to the next way to read the source, or to the last one."""
+        del self._waiting[: -1 if strict else 0]
         self._scan: Scan = self._waiting.pop(0)()
         notes = (*self.report.notes, *self._scan.changes.get("notes", ()))
         self.report = replace(self.report, **{**self._scan.changes, "notes": notes})
@@ -87,9 +88,10 @@ class Table:
                     self.con.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} AS {select}")
                     counted = self.con.execute(f"SELECT count(*) FROM {quote(name)}").fetchone()
                 rows = int(counted[0]) if counted else 0
-                if breaks is None or breaks.result() == rows:
+                feeds, bare = breaks.result() if breaks else (rows, 0)
+                if not bare and (rows == feeds or (rows < feeds and not self._scan.parallel)):
                     return rows
-                self._advance()
+                self._advance(strict=bool(bare))
             except _READING as error:
                 self._advance_after(error)
 
@@ -108,7 +110,7 @@ class Table:
 
         The connection serves nothing else meanwhile. Raises what :meth:`materialise` raises.
         """
-        while self._scan.breaks is not None:  # several threads would read ahead, and nothing would check them
+        while self._scan.parallel:  # several threads would read ahead, and nothing would check them
             self._advance()
         names = ", ".join(map(quote, self.columns if columns is None else columns))
         done = 0

@@ -68,15 +68,17 @@ class ReadReport:
 class Scan:
     """One way to read a source.
 
-    ``relation`` is SQL, ``cells`` an expression that gives each column as text, ``breaks`` counts the line breaks
-    that must end the header and the rows, if that can be checked. ``changes`` are the fields of the report that
-    become known by it.
+    ``relation`` is SQL, ``cells`` an expression that gives each column as text. ``breaks`` counts line feeds and bare
+    carriage returns (see :func:`audit.reading_text.count_breaks`), to check the number of rows: it must be that of
+    line feeds where several threads read (``parallel``), and not above it else. ``changes`` are the fields of the
+    report that become known by it.
     """
 
     relation: str
     cells: Sequence[str]
     blanks: bool = False  # cells may be empty strings, not NULL
-    breaks: Callable[[], int] | None = None
+    breaks: Callable[[], tuple[int, int]] | None = None
+    parallel: bool = False
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -160,9 +162,7 @@ def _copied(copy: Copy, width: int, **changes: Any) -> Scan:
         else ""
     )
     return Scan(
-        relation=_read_csv(
-            copy.path, width, quote='"', delimiter=",", header=False, parallel=False, more=sizes
-        ),
+        relation=_read_csv(copy.path, width, quote='"', delimiter=",", parallel=False, more=sizes),
         cells=_names(width),
         changes={**changes, "notes": (*changes.get("notes", ()), *copy.notes)},
     )
@@ -172,13 +172,11 @@ def _names(width: int) -> list[str]:
     return [f"c{place}" for place in range(width)]
 
 
-def _read_csv(
-    path: Path, width: int, *, delimiter: str, quote: str, header: bool, parallel: bool, more: str = ""
-) -> str:
+def _read_csv(path: Path, width: int, *, delimiter: str, quote: str, parallel: bool, more: str = "") -> str:
     """SQL that reads separated text and leaves DuckDB nothing to guess; a row of another width is an error."""
     columns = ", ".join(f"'{name}': 'VARCHAR'" for name in _names(width))
     return (
-        f"read_csv({file_literal(path)}, auto_detect = false, header = {header}, columns = {{{columns}}}, "
+        f"read_csv({file_literal(path)}, auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {literal(delimiter)}, quote = {literal(quote)}, escape = {literal(quote)}, "
         f"strict_mode = true, null_padding = false, ignore_errors = false, parallel = {parallel}"
         f"{more or f', max_line_size = {_LONGEST}'})"
@@ -233,11 +231,9 @@ def _separated(path: Path, header: Header, options: Options, report: ReadReport,
     width = len(columns)
 
     def direct(*, parallel: bool) -> Scan:
-        relation = _read_csv(
-            path, width, delimiter=dialect.delimiter, quote=dialect.quote, header=True, parallel=parallel
-        )
+        relation = _read_csv(path, width, delimiter=dialect.delimiter, quote=dialect.quote, parallel=parallel)
         return Scan(
-            relation=relation, cells=_names(width), breaks=partial(count_breaks, path) if parallel else None
+            relation=relation, cells=_names(width), breaks=partial(count_breaks, path), parallel=parallel
         )
 
     def strict() -> Scan:
@@ -259,14 +255,10 @@ def _separated(path: Path, header: Header, options: Options, report: ReadReport,
                 raise InputError(_NO_ROWS)
         return _copied(copy, width, **changes)
 
-    usual = (
-        dialect.newline == "\n"
-        and not dialect.preamble
-        and not dialect.escape
-        and dialect.delimiter.isascii()
-    )
+    odd_header = any("\n" in cell or "\r" in cell for cell in header.cells)
+    odd = dialect.newline == "\r" or dialect.preamble or dialect.escape or dialect.bare or odd_header
     scans: list[Callable[[], Scan]] = [strict]
-    if usual:
+    if not odd and dialect.delimiter.isascii():
         scans.insert(0, partial(direct, parallel=False))
         if not dialect.breaks:
             scans.insert(0, partial(direct, parallel=True))

@@ -43,7 +43,7 @@ class Dialect:
 
     ``quote`` is empty where nothing is quoted, ``escape`` where quotes are doubled. ``newline`` is ``"\n"`` (also
     for CR LF) or ``"\r"``. ``preamble`` is the number of lines before the header. ``breaks`` tells that a cell
-    seen so far holds a line break.
+    seen so far holds a line break, ``bare`` that there is a carriage return outside quotes that ends no line.
     """
 
     delimiter: str
@@ -52,17 +52,20 @@ class Dialect:
     newline: str = "\n"
     preamble: int = 0
     breaks: bool = False
+    bare: bool = False
 
 
-def parse(lines: Iterator[str], dialect: Dialect) -> Iterator[tuple[int, list[str] | csv.Error]]:
+def parse(
+    lines: Iterable[str], dialect: Dialect, *, hide: bool = True
+) -> Iterator[tuple[int, list[str] | csv.Error]]:
     """Yield the records of ``lines`` as (line number from 1, cells); blank lines are left out.
 
     ``lines`` end as ``dialect.newline`` says. A record that breaks the rules is yielded as its error; reading goes
-    on in the line after it.
+    on in the line after it. A carriage return inside a line of a file whose lines end in a line feed is text, unless
+    ``hide`` is off: then it is an error, as :mod:`csv` has it.
     """
-    hide = dialect.newline == "\n"
+    hide = hide and dialect.newline == "\n"
     reader = csv.reader(
-        # A carriage return inside a line of a file whose lines end in "\n" is text; csv would refuse it.
         (_hide(line) if hide and "\r" in line else line for line in lines),
         delimiter=dialect.delimiter,
         quotechar=dialect.quote or None,
@@ -227,7 +230,7 @@ def _try(text: str, dialect: Dialect, *, whole: bool) -> Header | None:
         preamble=dialect.preamble + first[0] - 1,
     )
     lines = list(io.StringIO(text, newline=dialect.newline if dialect.newline == "\n" else ""))
-    records = list(islice(parse(iter(lines), dialect), _MOST_RECORDS))
+    records = list(islice(parse(lines, dialect), _MOST_RECORDS))
     cut = not whole and len(records) < _MOST_RECORDS
     if cut:  # the last record is not all there; an open quote may have swallowed half of the text
         swallowed = len(lines) > 20 and len(lines) - records[-1][0] > len(lines) // 2
@@ -236,9 +239,14 @@ def _try(text: str, dialect: Dialect, *, whole: bool) -> Header | None:
     good = [
         cells for cells in rows if not isinstance(cells, csv.Error) and _fits(cells, len(first[1]), dialect)
     ]
+    refused = (
+        (c for _, c in parse(lines, dialect, hide=False) if isinstance(c, csv.Error)) if "\r" in text else ()
+    )
     return Header(
         dialect=replace(
-            dialect, breaks=any("\n" in cell or "\r" in cell for cells in good for cell in cells)
+            dialect,
+            breaks=any("\n" in cell or "\r" in cell for cells in good for cell in cells),
+            bare=any("new-line" in str(error) for error in refused),
         ),
         cells=tuple(first[1]),
         rows=bool(rows) or cut,
@@ -260,7 +268,7 @@ def _fits(cells: Sequence[str], width: int, dialect: Dialect) -> bool:
 
 def fits(cells: Sequence[str], width: int) -> bool:
     """Whether a record has ``width`` cells; one more is let pass if it is empty (a separator ends the line)."""
-    return len(cells) == width or (len(cells) == width + 1 and not cells[-1])
+    return len(cells) == width or (len(cells) == width + 1 > 2 and not cells[-1])
 
 
 def unique_names(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

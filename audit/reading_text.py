@@ -181,15 +181,19 @@ def to_utf8(path: Path, encoding: str, scratch: Scratch) -> Path:
                 return target
 
 
-def count_breaks(path: Path) -> int:
-    """Return the number of line feeds in a file, those at its very end left out."""
-    total = 0
+def count_breaks(path: Path) -> tuple[int, int]:
+    """Return how many line feeds a file holds, those at its end left out, and how many bare carriage returns."""
+    feeds = bare = 0
     tail = b""
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(_CHUNK):
-            total += int(np.count_nonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")))
-            tail = (tail + chunk)[-4096:] if len(chunk) < 4096 else chunk[-4096:]
-    return total - tail[len(tail.rstrip(b"\r\n")) :].count(b"\n")
+            feeds += int(np.count_nonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")))
+            returns = chunk.count(b"\r")
+            if returns:
+                bare += returns - chunk.count(b"\r\n")
+            bare -= tail.endswith(b"\r") and chunk.startswith(b"\n")
+            tail = chunk[-4096:]
+    return feeds - tail[len(tail.rstrip(b"\r\n")) :].count(b"\n"), bare
 
 
 def recheck_encoding(path: Path) -> str:
@@ -200,7 +204,10 @@ def recheck_encoding(path: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """A table rewritten as plain CSV (UTF-8, every cell quoted): its path, rows, longest row in bytes, notes."""
+    """A table rewritten as plain CSV: its path, number of rows, longest row in bytes, and notes.
+
+    It is in UTF-8 with every cell quoted. Its first line, a header without meaning, shows how lines end.
+    """
 
     path: Path
     rows: int
@@ -217,6 +224,7 @@ def write_copy(rows: Iterable[Sequence[str | None]], scratch: Scratch) -> Copy:
     count = longest = mended = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        file.write("header\n")
         for row in rows:
             try:
                 writer.writerow(row)
