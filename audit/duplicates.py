@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,11 @@ from audit.ceiling import ceiling_band
 from audit.columns import guess
 from audit.conflicts import write_conflicts
 from audit.disagreement import IntervalKind, by_class, by_group_size, estimate_disagreement
+from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
 from audit.grouping import Columns, Repeats, group
 from audit.homogeneity import compare_values
-from audit.intervals import wilson
+from audit.intervals import check_level, wilson
 from audit.labels import spelling_variants
 from audit.patterns import CountPatterns, PairContrast
 from audit.reading import Table, open_table
@@ -119,8 +119,10 @@ def audit_duplicates(
     ArgumentError
         An argument is out of range or contradicts another.
     """
-    with ExitStack() as stack:
-        table = stack.enter_context(open_table(source, missing=missing, **reading))
+    check_level(level)
+    if draws < 1 or show_conflicts < 0:
+        raise ArgumentError("the bootstrap needs at least 1 draw, and the conflicts shown are 0 or more")
+    with open_table(source, **reading) as table:
         items = (item,) if isinstance(item, str) else tuple(item)
         chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)
         described = (row_id, annotator, time, split, *by)
