@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from audit.errors import ArgumentError
 
@@ -147,7 +147,7 @@ def _first_size(target: float, delta: float, gold: int) -> int:
     """
     fewest = gold_needed(target, delta=delta)
     size, most = fewest, max(fewest, gold // 4)
-    while size < most and stats.binom.cdf(int(size * (1 - target) / 2), size, 1 - target) > delta:
+    while size < most and special.bdtr(int(size * (1 - target) / 2), size, 1 - target) > delta:
         size += 1
     return size
 
@@ -194,7 +194,7 @@ def threshold_on_gold(
         if size < first:
             continue
         tested += 1
-        if stats.binom.cdf(size - hits, size, 1 - target) > delta:
+        if special.bdtr(size - hits, size, 1 - target) > delta:
             failed = (float(threshold), size, hits)
             break
         passed = (float(threshold), size, hits)
@@ -216,6 +216,6 @@ def threshold_on_gold(
         gold=conf.size,
         kept=size,
         agreed=hits,
-        lower=float(stats.beta.ppf(delta, hits, size - hits + 1)) if hits else 0.0,
+        lower=float(special.betaincinv(hits, size - hits + 1, delta)) if hits else 0.0,
         tested=tested,
     )
