@@ -56,6 +56,7 @@ def html(result: AuditResult, *, embedded: int = 25_000_000) -> str:
         policy=_policy(css, script),
         title=words.source_name(result),
         band=Markup(charts.band(result.ceiling, digits=words.places(result))),
+        data_sentence=words.data_sentence(result),
         repeats_sentence=words.repeats_sentence(result),
         class_sentence=words.CLASS_SENTENCE,
         band_sentence=sentence,
@@ -149,7 +150,7 @@ def _column(result: AuditResult, name: str, parts: Sequence[Breakdown]) -> _Colu
         level = result.disagreement.level
         sentences = words.comparison_sentences(comparison, level=level, digits=words.places(result))
     return _Column(
-        title=_line(name),
+        title=words.column_title(name),
         sentences=sentences,
         axis=Markup(charts.whisker_axis(axis)),
         open_rows=rows[:cut],

@@ -43,6 +43,7 @@ class _Page:
         yield f"**{_prose(self.result.verdict.headline)}**"
         if self.result.verdict.next_steps:
             yield "\n".join(f"- {_prose(step)}" for step in self.result.verdict.next_steps)
+        yield _prose(words.data_sentence(self.result))
 
     def estimates(self) -> Iterator[str]:
         band = self.result.ceiling

@@ -33,7 +33,7 @@ def text(result: AuditResult, *, colour: bool = False, width: int = 100) -> str:
     """
     page = _Page(result, colour=colour, width=max(width, 60))
     sections = (
-        page.verdict(), page.estimates(), page.repeats(), page.columns(), page.alarms(), page.close(),
+        page.verdict(), page.data(), page.estimates(), page.repeats(), page.columns(), page.alarms(), page.close(),
     )  # fmt: skip
     return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
 
@@ -49,6 +49,11 @@ class _Page:
         yield from self._wrap(self.result.verdict.headline, style="bold")
         for step in self.result.verdict.next_steps:
             yield from self._wrap(step, first="→ ", rest="  ")
+
+    def data(self) -> Iterator[str]:
+        yield from self._wrap(words.data_sentence(self.result))
+        if self.result.data.notes:
+            yield from self._wrap("; ".join(self.result.data.notes), first="  ", rest="  ")
 
     def estimates(self) -> Iterator[str]:
         result, digits = self.result, self.digits
@@ -91,9 +96,8 @@ class _Page:
         for column in shown:
             parts = by[column]
             name = self._fit(f"d by {words.column_title(column)}", _NAME_WIDTH + 4)
-            yield self._style(
-                f"{name}{'items':>8}{'estimate':>10}   {words.percent(self._level)} interval", "faint"
-            )
+            head = f"{'items':>8}{'estimate':>10}   {words.percent(self._level)} interval" if parts else ""
+            yield self._style(f"{name}{head}".rstrip(), "faint")
             yield from (self._breakdown(part) for part in parts[:_VALUES_SHOWN])
             if len(parts) > _VALUES_SHOWN:
                 yield f"  … {words.integer(len(parts) - _VALUES_SHOWN)} more values"

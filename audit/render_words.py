@@ -19,6 +19,7 @@ __all__ = [
     "band_sentence",
     "column_title",
     "comparison_sentences",
+    "data_sentence",
     "estimate_rows",
     "figures",
     "integer",
@@ -97,8 +98,8 @@ def integer(value: int) -> str:
 
 
 def percent(level: float) -> str:
-    """A level as words have it: 0.95 becomes 95 %, with a no-break space."""
-    return f"{level * 100:.10g}\N{NO-BREAK SPACE}%"
+    """A level as words have it: 0.95 becomes 95%."""
+    return f"{level * 100:.10g}%"
 
 
 def p_value(value: float | None) -> str:
@@ -156,6 +157,18 @@ CLASS_SENTENCE = "d of one class is the chance that a second label differs when 
 def column_title(name: str) -> str:
     """A key of ``by`` as a heading: a column of the file as it is, the pairs of annotators in words."""
     return "annotator pair" if name == "annotator_pair" else visible(name, one_line=True)
+
+
+def data_sentence(result: AuditResult) -> str:
+    """What was audited: the file, its rows, and the columns taken as item and label."""
+    data = result.data
+    item = ", ".join(name or "(empty)" for name in data.item) or "each row"
+    label = ", ".join(data.label_columns) or data.label or "(empty)"
+    missing = f" ({integer(data.missing_label)} without a label)" if data.missing_label else ""
+    return (
+        f"{source_name(result)}: {integer(data.rows)} rows{missing}; item: {item}; label: {label}; "
+        f"{integer(len(data.classes))} classes."
+    )
 
 
 def repeats_sentence(result: AuditResult) -> str:
@@ -216,20 +229,22 @@ def comparison_sentences(comparison: Comparison, *, level: float, digits: int = 
         out.append(f"Same d for every value? {p_value(comparison.p_value)}, {verdict} ({comparison.method}).")
     elif comparison.reason:
         out.append(f"Same d for every value? Not tested: {comparison.reason.rstrip('.')}.")
-    parts = []
-    for where, part in (("share the value", comparison.within), ("do not", comparison.across)):
-        if part is not None and part.estimate is not None:
-            limits = interval(part, digits)
-            parts.append(
-                f"{number(part.estimate, digits)}{f' ({limits})' if limits else ''} where they {where}"
-            )
-    if parts:
-        test = p_value(comparison.contrast_p_value)
-        several = "item has" if comparison.items_across == 1 else "items have"
-        out.append(
-            f"d of two labels of one item is {' and '.join(parts)}{f' (no difference: {test})' if test else ''}; "
-            f"{integer(comparison.items_across)} {several} labels under several values."
-        )
+    many = f"{integer(comparison.items_across)} {'item has' if comparison.items_across == 1 else 'items have'} labels"
+    within, across = comparison.within, comparison.across
+    if across is None or across.estimate is None:
+        return tuple(out)
+    if within is None or within.estimate is None:
+        out.append(f"No two labels of an item share a value; {many} under several.")
+        return tuple(out)
+    shared, apart = (
+        number(part.estimate, digits) + (f" ({limits})" if (limits := interval(part, digits)) else "")
+        for part in (within, across)
+    )
+    test = p_value(comparison.contrast_p_value)
+    out.append(
+        f"d of two labels of one item is {shared} where they share the value and {apart} where they do not"
+        f"{f' (no difference: {test})' if test else ''}; {many} under several values."
+    )
     return tuple(out)
 
 

@@ -197,7 +197,7 @@ def full() -> AuditResult:
     return AuditResult(
         verdict=Verdict(
             headline=(
-                "These labels disagree with themselves on 18 % of repeats: no model can be shown to beat 0.90 against "
+                "These labels disagree with themselves on 18% of repeats: no model can be shown to beat 0.90 against "
                 "them, and the ceiling may be as low as 0.82."
             ),
             next_steps=(

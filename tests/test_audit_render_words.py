@@ -56,8 +56,8 @@ def test_numbers_are_written_plainly() -> None:
     assert words.number(None) == "–"
     assert words.interval(Estimate(estimate=0.1)) == ""
     assert words.integer(1234567) == "1,234,567"
-    assert words.percent(0.95) == "95\N{NO-BREAK SPACE}%"
-    assert words.percent(0.995) == "99.5\N{NO-BREAK SPACE}%"
+    assert words.percent(0.95) == "95%"
+    assert words.percent(0.995) == "99.5%"
     assert words.p_value(0.0004) == "p < 0.001"
     assert words.p_value(0.0346) == "p = 0.035"
     assert words.p_value(None) == ""
@@ -118,6 +118,12 @@ def test_comparisons_in_words() -> None:
         "d of two labels of one item is 0.100 (0.050 to 0.200) where they share the value and 0.300 where they do not "
         "(no difference: p < 0.001); 1 item has labels under several values."
     )
+    apart = dataclasses.replace(other, within=Estimate(estimate=None))
+    assert words.comparison_sentences(apart, level=0.95)[1] == (
+        "No two labels of an item share a value; 1 item has labels under several."
+    )
+    together = dataclasses.replace(other, across=None, items_across=0)
+    assert len(words.comparison_sentences(together, level=0.95)) == 1
     assert words.comparison_sentences(Comparison(column="a", p_value=None, method=""), level=0.95) == ()
 
 
