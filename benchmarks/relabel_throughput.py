@@ -12,7 +12,8 @@ same messages and parameters, 64 at a time:
 - ``curator``: bespokelabs-curator in the environment of the given Python, its cache on.
 
 The arms are interleaved, each run is a process of its own, and what counts is the ratio of the medians. Times are
-those of the work itself, without imports and start-up.
+those of the work itself, without imports and start-up. The processor time per item is told as well: on a busy
+machine it is the steadier figure.
 """
 
 from __future__ import annotations
@@ -83,13 +84,17 @@ def bodies(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def bare(url: str, count: int, workers: int, *, aiohttp: bool) -> float:
-    """Requests per second of a plain worker loop."""
+Measured = tuple[float, float]
+"""Items per second, and processor milliseconds per item."""
+
+
+def bare(url: str, count: int, workers: int, *, aiohttp: bool) -> Measured:
+    """A plain worker loop."""
     import openai
 
     asked = bodies(count)
 
-    async def main() -> float:
+    async def main() -> Measured:
         http = openai.DefaultAioHttpClient() if aiohttp else None
         async with openai.AsyncOpenAI(
             base_url=url, api_key="none", max_retries=0, http_client=http
@@ -101,15 +106,16 @@ def bare(url: str, count: int, workers: int, *, aiohttp: bool) -> float:
                     reply = await client.chat.completions.create(**body)
                     labels.append(json.loads(reply.choices[0].message.content or "")["label"])
 
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             await asyncio.gather(*(work() for _ in range(workers)))
-            return len(labels) / (time.perf_counter() - start)
+            seconds, busy = time.perf_counter() - start, time.process_time() - busy
+            return len(labels) / seconds, 1000 * busy / len(labels)
 
     return asyncio.run(main())
 
 
-def run(url: str, count: int, workers: int) -> float:
-    """Items per second of a whole job: table in, journal on, table out."""
+def run(url: str, count: int, workers: int) -> Measured:
+    """A whole job: table in, journal on, table out."""
     from relabel.connect import Settings
     from relabel.run import Job
 
@@ -123,14 +129,14 @@ def run(url: str, count: int, workers: int) -> float:
         job = Job(
             source=source, rubric=rubric, judge="judge", base_url=url, settings=Settings(concurrency=workers)
         )
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         job.run()
-        seconds = time.perf_counter() - start
+        seconds, busy = time.perf_counter() - start, time.process_time() - busy
         with job.paths().out.open(newline="", encoding="utf-8") as file:
             statuses = [row["status"] for row in csv.DictReader(file)]
         if statuses != ["ok"] * count:
             raise SystemExit(f"the run is not whole: {len(statuses)} rows, {statuses.count('ok')} ok")
-        return count / seconds
+        return count / seconds, 1000 * busy / count
 
 
 CURATOR = """
@@ -164,17 +170,17 @@ judge = Judge(
     },
 )
 rows = [{"messages": body["messages"]} for body in asked]
-start = time.perf_counter()
+start, busy = time.perf_counter(), time.process_time()
 answer = judge(rows)
-seconds = time.perf_counter() - start
+seconds, busy = time.perf_counter() - start, time.process_time() - busy
 found = getattr(answer, "dataset", answer)
 assert len(found) == count, len(found)
-print(count / seconds)
+print(count / seconds, 1000 * busy / count)
 """
 
 
-def curator(python: str, url: str, count: int, workers: int) -> float:
-    """Items per second of bespokelabs-curator, in another environment, with a fresh cache."""
+def curator(python: str, url: str, count: int, workers: int) -> Measured:
+    """bespokelabs-curator, in another environment, with a fresh cache."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [python, "-c", CURATOR, url, str(count), str(workers)],
@@ -193,10 +199,16 @@ def curator(python: str, url: str, count: int, workers: int) -> float:
         )
     if done.returncode:
         raise SystemExit(f"curator failed: {done.stderr[-2000:]}")
-    return float(done.stdout.strip().splitlines()[-1])
+    return measured(done.stdout)
 
 
-def measure(arm: str, url: str, options: argparse.Namespace) -> float:
+def measured(printed: str) -> Measured:
+    """The two numbers on the last line that an arm printed."""
+    rate, busy = printed.strip().splitlines()[-1].split()
+    return float(rate), float(busy)
+
+
+def measure(arm: str, url: str, options: argparse.Namespace) -> Measured:
     """One run of one arm in a process of its own."""
     if arm == "curator":
         return curator(options.curator, url, options.items, options.workers)
@@ -205,21 +217,23 @@ def measure(arm: str, url: str, options: argparse.Namespace) -> float:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{arm} failed: {done.stderr[-2000:]}")
-    return float(done.stdout.strip().splitlines()[-1])
+    return measured(done.stdout)
 
 
-def report(found: dict[str, list[float]], options: argparse.Namespace) -> dict[str, Any]:
+def report(found: dict[str, list[Measured]], options: argparse.Namespace) -> dict[str, Any]:
     """Medians and ratios."""
-    medians = {arm: statistics.median(values) for arm, values in found.items()}
+    medians = {arm: statistics.median(rate for rate, _ in values) for arm, values in found.items()}
+    busy = {arm: statistics.median(busy for _, busy in values) for arm, values in found.items()}
     return {
         "python": platform.python_version(),
         "items": options.items,
         "workers": options.workers,
         "latency": options.latency,
         "most_possible": options.workers / options.latency,
-        "per_second": {arm: [round(value, 1) for value in values] for arm, values in found.items()},
+        "per_second": {arm: [round(rate, 1) for rate, _ in values] for arm, values in found.items()},
         "median": {arm: round(value, 1) for arm, value in medians.items()},
         "run_to": {arm: round(medians["run"] / value, 3) for arm, value in medians.items() if arm != "run"},
+        "processor_ms_per_item": {arm: round(value, 2) for arm, value in busy.items()},
     }
 
 
@@ -240,9 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.arm == "serve":
         serve(options.latency)
     elif options.arm == "run":
-        print(run(options.url, options.items, options.workers))
+        print(*run(options.url, options.items, options.workers))
     elif options.arm is not None:
-        print(bare(options.url, options.items, options.workers, aiohttp=options.arm == "bare-aiohttp"))
+        print(*bare(options.url, options.items, options.workers, aiohttp=options.arm == "bare-aiohttp"))
     else:
         arms = ["bare", "run"]
         if importlib.util.find_spec("aiohttp"):
@@ -250,13 +264,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.curator:
             arms.append("curator")
         command = [sys.executable, str(HERE), "--arm", "serve", "--latency", str(options.latency)]
-        found: dict[str, list[float]] = {arm: [] for arm in arms}
+        found: dict[str, list[Measured]] = {arm: [] for arm in arms}
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
             url = server.stdout.readline().strip() if server.stdout else ""
             for turn in range(options.runs):
                 for arm in arms if turn % 2 == 0 else arms[::-1]:
                     found[arm].append(measure(arm, url, options))
-                    print(f"{arm:14} {found[arm][-1]:7.1f} /s", file=sys.stderr, flush=True)
+                    rate, busy = found[arm][-1]
+                    print(f"{arm:14} {rate:7.1f} /s {busy:6.2f} ms", file=sys.stderr, flush=True)
             if server.stdin:
                 server.stdin.close()
         result = report(found, options)

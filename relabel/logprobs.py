@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 __all__ = ["label_confidence", "tokens_of"]
 
 
+AROUND = 12
+
+
 class Token(NamedTuple):
     """One token: its bytes, its log-probability, and (bytes, log-probability) of the alternatives told."""
 
@@ -74,15 +77,10 @@ def label_confidence(
     if not tokens or span[0] >= span[1]:
         return None
     joined = b"".join(token.text for token in tokens)
-    content = text.encode("utf-8", "surrogatepass")
-    shift = joined.find(content)
-    if shift < 0:  # some servers trim the content, or leave out the blank that begins the first token
-        bare = content.strip()
-        shift = joined.find(bare) - content.find(bare)
-        if bare not in joined:
-            return None
-    begin = shift + len(text[: span[0]].encode("utf-8", "surrogatepass"))
-    end = shift + len(text[: span[1]].encode("utf-8", "surrogatepass"))
+    begin = _place(joined, text, span[0])
+    if begin is None:
+        return None
+    end = begin + len(_encoded(text[span[0] : span[1]]))
     spelled = _spelled(forms, quoted=text[span[0] - 1 : span[0]] == '"')
     sure, position = 1.0, 0
     for token in tokens:
@@ -95,6 +93,29 @@ def label_confidence(
         done = joined[begin:start] if start > begin else b""
         sure *= _step(token, lead, done, label, spelled)
     return min(max(sure, 0.0), 1.0)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _place(joined: bytes, text: str, at: int) -> int | None:
+    """Where the character ``at`` of the content stands among the bytes of its tokens, or None.
+
+    The content may be trimmed, or its tokens may have lost bytes of characters that were split over two: then
+    what stands around the label has to be found, once.
+    """
+    content, before = _encoded(text), _encoded(text[:at])
+    if content in joined:
+        return joined.find(content) + len(before)
+    bare = content.strip()
+    if bare in joined:
+        return joined.find(bare) - content.find(bare) + len(before)
+    around, start = (
+        _encoded(text[max(0, at - AROUND) : at + AROUND]),
+        _encoded(text[max(0, at - AROUND) : at]),
+    )
+    return joined.index(around) + len(start) if joined.count(around) == 1 else None
 
 
 def _spelled(forms: Mapping[str, str], *, quoted: bool) -> list[tuple[str, str]]:

@@ -261,6 +261,15 @@ def test_bytes_of_a_character_split_over_tokens():
     assert sure(tokens, content, "ça", spellings) == pytest.approx(0.5)
 
 
+def test_tokens_that_lost_half_a_character_far_from_the_label():
+    content = '{"rationale": "Ça va 🌧 fine", "clause": "C1", "label": "1"}'
+    head, tail = content[: -len('1"}')], '"}'
+    tokens = [token(head.replace("🌧", ""), -5.0)]
+    tokens += [token("1", math.log(0.9), _1=math.log(0.9), _0=math.log(0.1)), token(tail, -5.0)]
+    assert sure(tokens, content) == pytest.approx(0.9)
+    assert sure([token('clause": "C1", "label": "1"}', -1.0), *tokens], content) is None  # twice: which one?
+
+
 def test_the_label_is_found_after_a_thought_and_next_to_other_labels():
     content = '<think>{"label": "0"}</think>{"x": {"label": "0"}, "label": "1"}'
     head, tail = content[: -len('1"}')], '"}'
