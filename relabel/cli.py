@@ -215,10 +215,13 @@ def run(
         return
     from relabel.console import Console
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(sys.stderr, quiet=quiet)
-    result = job.run(on_progress=console.progress, on_notice=console.notice)
-    console.close()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end, as on Ctrl-C
+    try:
+        result = job.run(on_progress=console.progress, on_notice=console.notice)
+    finally:
+        console.close()
+        signal.signal(signal.SIGTERM, before)
     typer.echo(_json(result) if form == "json" else result.summary())
     raise typer.Exit(result.exit_code)
 
