@@ -7,6 +7,7 @@ Libraries are imported inside the commands, so that ``audit --help`` is quick. E
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -342,6 +343,9 @@ def relabel(context: typer.Context) -> None:
 
 def main() -> None:
     """Run the command line; turn the package's own errors into one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whatever the locale: reports hold ε, and JSON is UTF-8
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         app()
     except KeyboardInterrupt:

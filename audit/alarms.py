@@ -114,6 +114,8 @@ def _above_maximum(evidence: Evidence) -> Iterator[Alarm]:
     d, classes = evidence.d.estimate, evidence.patterns.class_count
     if d is None or classes < 2 or d <= maximum_disagreement(classes):
         return
+    if deduplicated(evidence.patterns, evidence.class_rows) is not None:
+        return  # the same cause, told already
     yield Alarm(
         code="above the maximum",
         severity="stop",
