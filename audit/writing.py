@@ -28,7 +28,7 @@ _BATCH = 20_000
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text in UTF-8, line ends as they are.
+    """Write a text in UTF-8, line ends as they are; half a surrogate pair becomes its escape.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         The file cannot be written.
     """
     with _replacing(path) as (_, file):
-        file.write(text.encode("utf-8"))
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def write_rows(path: str | os.PathLike[str], columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
