@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -16,7 +17,9 @@ import cli
 from audit.errors import ArgumentError, InputError
 from relabel.cli import app
 from relabel.console import Console
+from relabel.output import COLUMNS
 from relabel.progress import Progress
+from relabel.records import Status
 from relabel.rehearse import PROFILES, Fault, RehearsalServer
 from tests.conftest import ROOT
 from tests.relabel_kit import KEY, RUBRIC_TEXT, read_table, scripts, write_table
@@ -272,3 +275,27 @@ def test_the_clock_of_a_log(monkeypatch):
         now[0] = float(second)
         console.progress(progress(1))
     assert len(stream.getvalue().splitlines()) == 3
+
+
+def documented():
+    text = (ROOT / "docs" / "relabel.md").read_text(encoding="utf-8")
+    return [
+        line.removeprefix("$ audit relabel ")
+        for line in text.splitlines()
+        if line.startswith("$ audit relabel ")
+    ]
+
+
+@pytest.mark.parametrize("line", documented())
+def test_the_tutorial_names_commands_and_options_that_exist(line):
+    command, *words = shlex.split(line)
+    known = call(command, "--help").output
+    for word in words:
+        if word.startswith("--"):
+            assert re.search(rf"{word}\b", known), f"{word} is not an option of {command}"
+
+
+def test_the_tutorial_names_every_status_and_column():
+    text = (ROOT / "docs" / "relabel.md").read_text(encoding="utf-8")
+    for name in (*Status, *COLUMNS):
+        assert f"| `{name}` |" in text
