@@ -280,16 +280,16 @@ def test_what_passes_is_tried_again(kind):
 @pytest.mark.parametrize("kind", ["hang", "drip"])
 def test_a_reply_that_does_not_end_is_left_and_asked_for_again(kind):
     with RehearsalServer(SURE, faults=[Fault(kind=kind, per_request=1, share=0.2)]) as server:
-        judged = ask(server, timeout=0.4)
+        judged = ask(server, timeout=0.5)
         counts = server.counts()
     assert labels(judged) == list(TRUTH.values())
-    assert counts.requests == 40 + counts.by_fault[kind] > 40
+    assert counts.requests >= 40 + counts.by_fault[kind] > 40
 
 
 @pytest.mark.parametrize("kind", [*TRANSIENT[1:], "hang"])
 def test_what_never_passes_for_one_item_ends_for_that_item(kind):
     with RehearsalServer(SURE, faults=[Fault(kind=kind, contains="Report 9:")]) as server:
-        judged = ask(server, retries=2, timeout=0.3)
+        judged = ask(server, retries=2, timeout=1.0)
     assert [one.verdict.status for one in judged].count(Status.TRANSPORT) == 1
     lost = judged[9]
     assert (lost.verdict.status, lost.verdict.label, lost.reply.attempts) == (Status.TRANSPORT, None, 3)
@@ -487,7 +487,8 @@ def test_an_endpoint_that_turns_everything_down_stops_the_run():
 @pytest.mark.parametrize("kind", ["bad_request", "forbidden", "server_error", "hang"])
 def test_when_only_hopeless_items_are_left_an_endpoint_that_once_worked_is_not_blamed(kind):
     with RehearsalServer(SURE, faults=[Fault(kind=kind)]) as server:
-        judged = ask(server, retries=1, timeout=0.2, capabilities=Capabilities(json_schema=True))
+        proven = Capabilities(json_schema=True)
+        judged = ask(server, list(TRUTH)[:8], retries=1, timeout=0.2, capabilities=proven)
     assert {one.verdict.status for one in judged} == {Status.TRANSPORT}
 
 
