@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 
 from audit.errors import ArgumentError
+from audit.grouping_queries import number
 from audit.grouping_repeats import Repeats, Rung
 from audit.grouping_rows import Columns, Rows, copied, read_rows
 from audit.normalise import LEVELS, is_blank, normal_forms, prefix_keys
@@ -93,68 +94,65 @@ def group(
             class_rows -= _leave_out(rows, later)
     con.execute(
         f"CREATE TEMP TABLE {prefix}repeated AS SELECT * FROM {prefix}kept SEMI JOIN "
-        f"(SELECT g FROM {prefix}kept GROUP BY g HAVING sum(w) >= 2) USING (g)"
+        f"(SELECT g FROM {prefix}kept GROUP BY g HAVING sum(w) > 1) USING (g)"
     )
-    con.execute(
-        f"CREATE TEMP TABLE {prefix}aside AS SELECT r FROM {prefix}seen EXCEPT "
-        f"SELECT r FROM {prefix}kept ANTI JOIN {prefix}repeated USING (g)"
+    alone = rows.labelled - number(
+        con, f"SELECT (SELECT count(*) FROM {prefix}ids) + (SELECT count(*) FROM {prefix}blank)"
     )
-    (seen,), (items,) = con.execute(
-        f"SELECT count(*) FROM {prefix}seen UNION ALL SELECT count(DISTINCT g) FROM {prefix}kept"
-    ).fetchall()
     return Repeats(
         source=rows, normalise=normalise, length_bins=length_bins, missing_item=missing_item,
-        class_rows=class_rows, items_total=rows.labelled - int(seen) + int(items),
+        class_rows=class_rows, items_total=alone + number(con, f"SELECT count(DISTINCT g) FROM {prefix}ids"),
     )  # fmt: skip
 
 
 def _identify(rows: Rows, level: str) -> int:
-    """Make the tables ``seen`` (r: labelled rows that may have a twin, or no item) and ``ids`` (r, g: those with an
-    item, and its first row); return the number of rows without an item, labelled or not.
+    """Make the tables ``ids`` (r, g: labelled rows of items that may have two labels, and the item's first row) and
+    ``blank`` (r: labelled rows without an item); return the number of rows without an item, labelled or not.
     """
     con, prefix, items = rows.con, rows.prefix, rows.items
     labelled = f"(SELECT rowid AS r, * FROM {rows.base} WHERE {rows.is_labelled})"
     if not items:
-        con.execute(f"CREATE TEMP TABLE {prefix}seen AS SELECT r FROM {labelled}")
-        con.execute(f"CREATE TEMP TABLE {prefix}ids AS SELECT r, r AS g FROM {prefix}seen")
+        con.execute(f"CREATE TEMP TABLE {prefix}ids AS SELECT r, r AS g FROM {labelled}")
+        con.execute(f"CREATE TEMP TABLE {prefix}blank (r BIGINT)")
         return 0
-    blank = " AND ".join(map(is_blank, items))
     if rows.columns.is_long:
         _find_twins(rows, labelled, level)
+        candidates = f"(SELECT r, {', '.join(items)} FROM {prefix}twins JOIN {labelled} USING (r))"
     else:
-        con.execute(f"CREATE TEMP TABLE {prefix}seen AS SELECT r FROM {labelled}")
-    texts = ", ".join(f"b.{name}" for name in items)
-    source = (
-        f"(SELECT s.r, {texts} FROM {prefix}seen s JOIN {rows.base} b ON b.rowid = s.r WHERE NOT ({blank}))"
-    )
-    con.execute(f"CREATE TEMP TABLE {prefix}forms AS SELECT * FROM {normal_forms(source, items, level)}")
-    names = ", ".join(f"n{k}" for k in range(len(items)))
+        candidates = labelled
+    forms = [f"n{k}" for k in range(len(items))]
+    blank = " AND ".join(is_blank(n) if level == "none" else f"{n} = ''" for n in forms)
     con.execute(
-        f"CREATE TEMP TABLE {prefix}ids AS SELECT r, g FROM {prefix}forms JOIN "
-        f"(SELECT {names}, min(r) AS g FROM {prefix}forms GROUP BY {names}) USING ({names})"
+        f"CREATE TEMP TABLE {prefix}found AS SELECT list(r) AS rs, {blank} AS blank "
+        f"FROM {normal_forms(candidates, items, level)} GROUP BY {', '.join(forms)}"
     )
-    (blanks,) = con.execute(
-        f"SELECT (SELECT count(*) FROM {prefix}seen) - (SELECT count(*) FROM {prefix}forms)"
-    ).fetchall()[0]
-    con.execute(f"DROP TABLE {prefix}forms")
+    twice = " AND len(rs) > 1" if rows.columns.is_long else ""
+    con.execute(
+        f"CREATE TEMP TABLE {prefix}ids AS "
+        f"SELECT unnest(rs) AS r, list_min(rs) AS g FROM {prefix}found WHERE NOT blank{twice}"
+    )
+    con.execute(f"CREATE TEMP TABLE {prefix}blank AS SELECT unnest(rs) AS r FROM {prefix}found WHERE blank")
+    con.execute(f"DROP TABLE {prefix}found")
+    blanks = number(con, f"SELECT count(*) FROM {prefix}blank")
     if rows.labelled == rows.count:
-        return int(blanks)
-    unlabelled = f"SELECT count(*) FROM {rows.base} WHERE NOT coalesce({rows.is_labelled}, false) AND {blank}"
-    return int(blanks) + int(con.execute(unlabelled).fetchall()[0][0])
+        return blanks
+    blank = " AND ".join(map(is_blank, items))
+    unlabelled = f"NOT coalesce({rows.is_labelled}, false)"
+    return blanks + number(con, f"SELECT count(*) FROM {rows.base} WHERE {unlabelled} AND {blank}")
 
 
 def _find_twins(rows: Rows, labelled: str, level: str) -> None:
-    """Make the table ``seen``: the labelled rows whose key occurs more than once or is that of an empty text."""
+    """Make the table ``twins``: the labelled rows (r) whose key occurs more than once or is that of an empty text."""
     con, prefix = rows.con, rows.prefix
     key = _choose_key(rows, labelled, level)
     empty = "(SELECT 0 AS r, " + ", ".join(f"'' AS {name}" for name in rows.items) + ")"
-    (nothing,) = con.execute(f"SELECT h FROM {key(empty)}").fetchall()[0]
+    nothing = number(con, f"SELECT h FROM {key(empty)}")
     con.execute(f"CREATE TEMP TABLE {prefix}keys AS SELECT r, h FROM {key(labelled)}")
-    con.execute(f"CREATE TEMP TABLE {prefix}seen (r BIGINT)")
-    for twins in _twins(con, f"{prefix}keys", rows.labelled, int(nothing)):
-        con.register(f"{prefix}twins", {"r": twins})
-        con.execute(f"INSERT INTO {prefix}seen SELECT r FROM {prefix}twins")
-        con.unregister(f"{prefix}twins")
+    con.execute(f"CREATE TEMP TABLE {prefix}twins (r BIGINT)")
+    for twins in _twins(con, f"{prefix}keys", rows.labelled, nothing):
+        con.register(f"{prefix}some", {"r": twins})
+        con.execute(f"INSERT INTO {prefix}twins SELECT r FROM {prefix}some")
+        con.unregister(f"{prefix}some")
     con.execute(f"DROP TABLE {prefix}keys")
 
 
@@ -184,15 +182,18 @@ def _choose_key(rows: Rows, labelled: str, level: str) -> Callable[[str], str]:
     the file, if rows are in no order.
     """
     con, prefix, items = rows.con, rows.prefix, rows.items
+    coarse = "space" if level == "none" else level  # so that all blank texts share a key
 
     def whole(source: str) -> str:
         names = ", ".join(f"n{k}" for k in range(len(items)))
-        return f"(SELECT r, hash({names}) AS h FROM {normal_forms(source, items, level)})"
+        return f"(SELECT r, hash({names}) AS h FROM {normal_forms(source, items, coarse)})"
 
     if level == "punctuation":
         return whole
-    step = max(1, rows.count // _SAMPLE)
-    con.execute(f"CREATE TEMP TABLE {prefix}sample AS SELECT * FROM {labelled} WHERE r % {step} = 0")
+    spread = f"(SELECT range * {max(1, rows.count // _SAMPLE)} FROM range({_SAMPLE}))"
+    con.execute(
+        f"CREATE TEMP TABLE {prefix}sample AS SELECT r, {', '.join(items)} FROM {labelled} WHERE r IN {spread}"
+    )
     lengths = ", ".join(f"sum(length({name}))" for name in items)
     ((count, *sizes),) = con.execute(f"SELECT count(*), {lengths} FROM {prefix}sample").fetchall()
     longest = items[max(range(len(items)), key=lambda k: sizes[k] or 0)]
@@ -201,7 +202,7 @@ def _choose_key(rows: Rows, labelled: str, level: str) -> Callable[[str], str]:
     for names, length in (((longest,), 16), ((longest,), 32), (items, 32), (items, 128)):
 
         def key(source: str, names: tuple[str, ...] = names, length: int = length) -> str:
-            return prefix_keys(source, names, "case" if level == "case" else "space", length)
+            return prefix_keys(source, names, coarse, length)
 
         needless = distinct - _distinct(con, key(f"{prefix}sample"))
         if 2 * needless * (rows.count / max(count, 1)) ** 2 <= _MOST_NEEDLESS * rows.count:
@@ -212,27 +213,25 @@ def _choose_key(rows: Rows, labelled: str, level: str) -> Callable[[str], str]:
 
 
 def _distinct(con: duckdb.DuckDBPyConnection, keys: str) -> int:
-    return int(con.execute(f"SELECT count(DISTINCT h) FROM {keys}").fetchall()[0][0])
+    return number(con, f"SELECT count(DISTINCT h) FROM {keys}")
 
 
 def _gather(rows: Rows) -> None:
     """Make the table ``kept``: a row for each vote of the items in ``ids``.
 
-    r, g: row and first row of the item; code: the class; w: times it was given; who: the column of a vote; x, e: hash
-    of the columns besides item and label, and of all but the label; c0 ...: the columns that tell rows apart.
+    r, g: row and first row of the item; code: the class; w: times it was given; who: the column of a vote; x: hash of
+    the columns besides item and label; c0 ...: the columns that tell rows apart.
     """
     prefix = rows.prefix
     details = "".join(f", b.c{k}" for k in range(len(rows.columns.details)))
-    x = "b.x" if rows.has_extras else "NULL::UBIGINT"
     if rows.columns.is_long:
-        whole = ", ".join(f"b.{name}" for name in (*rows.items, *(("x",) if rows.has_extras else ())))
-        select = f"l.code, 1::BIGINT AS w, NULL::VARCHAR AS who, {x} AS x, hash({whole}) AS e{details}"
+        select = f"l.code, 1::BIGINT AS w, NULL::VARCHAR AS who, {'b.x' if rows.has_extras else 'NULL::UBIGINT AS x'}"
         votes = f"JOIN {rows.labels} l ON l.lab = b.lab"
     else:
-        select = f"l.code, v.w, v.who, {x} AS x, NULL::UBIGINT AS e{details}"
+        select = "l.code, v.w, v.who, NULL::UBIGINT AS x"
         votes = f"JOIN {rows.votes} v ON v.r = i.r JOIN {rows.labels} l ON l.lab = v.lab"
     rows.con.execute(
-        f"CREATE TEMP TABLE {prefix}kept AS SELECT i.r, i.g, {select} "
+        f"CREATE TEMP TABLE {prefix}kept AS SELECT i.r, i.g, {select}{details} "
         f"FROM {prefix}ids i JOIN {rows.base} b ON b.rowid = i.r {votes}"
     )
 
@@ -254,6 +253,6 @@ def _leave_out(rows: Rows, later: str) -> IntArray:
     gone = con.execute(f"SELECT code, count(*) FROM {kept} WHERE r IN ({later}) GROUP BY code").fetchall()
     con.execute(f"DELETE FROM {kept} WHERE r IN ({later})")
     out = np.zeros(len(rows.classes), np.int64)
-    for code, number in gone:
-        out[code] = number
+    for code, left_out in gone:
+        out[code] = left_out
     return out

@@ -219,8 +219,9 @@ class Repeats:
         of the number of characters) if items have columns.
         """
         source = self.source
-        blank = f"(SELECT r FROM {source.prefix}seen ANTI JOIN {source.prefix}ids USING (r))"
-        without_item = f"{source.votes} JOIN {source.labels} USING (lab) SEMI JOIN {blank} USING (r)"
+        without_item = (
+            f"{source.votes} JOIN {source.labels} USING (lab) SEMI JOIN {source.prefix}blank USING (r)"
+        )
         by_class = np.zeros((2, len(self.classes)), np.int64)
         for place, table in enumerate((self.table, without_item)):
             counted = self.con.execute(f"SELECT code, sum(w)::BIGINT FROM {table} GROUP BY code").fetchall()
@@ -250,8 +251,12 @@ class Repeats:
         """Repeated and other items for each value of an expression over the columns of an item's first row."""
         source = self.source
         first = f"(SELECT DISTINCT g AS r FROM {self.table})"
+        alone = f"SELECT r FROM {source.prefix}kept ANTI JOIN {self.table} USING (g)"
+        aside = (
+            f"(SELECT r FROM {source.prefix}ids UNION ALL SELECT r FROM {source.prefix}blank EXCEPT {alone})"
+        )
         every = f"(SELECT rowid AS r, * FROM {source.base} WHERE {source.is_labelled})"
-        others = f"{every} ANTI JOIN {source.prefix}aside USING (r)"
+        others = f"{every} ANTI JOIN {aside} USING (r)"
         found = self.con.execute(
             f"SELECT v, sum(a)::BIGINT, sum(b)::BIGINT FROM ("
             f"SELECT {value} AS v, count(*) AS a, 0 AS b FROM {every} SEMI JOIN {first} USING (r) GROUP BY ALL "

@@ -242,16 +242,19 @@ def _class_names(
 
 
 def copied(rows: Rows, votes: str) -> str | None:
-    """SQL for the r of ``votes`` that repeat an earlier record; None where nothing can tell."""
+    """SQL for the r of the table ``votes`` that repeat an earlier record; None where nothing can tell.
+
+    A record is a row id, else the item as it is written together with all other columns (by a 64-bit hash).
+    """
     if not rows.columns.is_long:
         return None
     if rows.columns.row_id is not None:
-        record = rows.detail(rows.columns.row_id)
+        row_id = rows.detail(rows.columns.row_id)
+        source, record = f"{votes} WHERE {row_id} IS NOT NULL", row_id
     elif rows.has_extras:
-        record = "e"
+        texts = ", ".join(rows.items)
+        source = f"{votes} JOIN (SELECT rowid AS r, {texts} FROM {rows.base}) USING (r)"
+        record = f"x, {texts}"
     else:
         return None
-    return (
-        f"SELECT r FROM {votes} WHERE {record} IS NOT NULL "
-        f"QUALIFY row_number() OVER (PARTITION BY g, code, {record} ORDER BY r) > 1"
-    )
+    return f"SELECT r FROM {source} QUALIFY row_number() OVER (PARTITION BY g, code, {record} ORDER BY r) > 1"
