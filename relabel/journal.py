@@ -73,7 +73,7 @@ class Journal:
     def __init__(self, path: str | Path, *, read_only: bool = False, wait: float = 0.0) -> None:
         self.path = Path(path)
         self.run = 0
-        self._heads: dict[str, int] = {}
+        self._heads: dict[tuple[Any, ...], tuple[int, Mapping[str, Any]]] = {}
         self._lock = None if read_only else lock(self.path, wait=wait)
         try:
             self._con = connect(self.path, read_only=read_only)
@@ -142,19 +142,27 @@ class Journal:
         )
 
     def _head(self, request: Request) -> int:
+        """The number of what a request shares with others; the params are held, so that their id stays theirs."""
+        shared = tuple(tuple(message.items()) for message in request.messages[:-1])
+        memo = (request.model, request.base_url, id(request.params), shared)
+        try:
+            known = self._heads.get(memo)
+        except TypeError:  # content in parts
+            return self._stored_head(request)
+        if known is None:
+            if len(self._heads) >= 64:
+                self._heads.clear()
+            known = self._heads[memo] = (self._stored_head(request), request.params)
+        return known[0]
+
+    def _stored_head(self, request: Request) -> int:
         parts = request.to_dict()
         del parts["repeat"]
         parts["messages"].pop()
         body = _json(parts)
-        known = self._heads.get(body)
-        if known is None:
-            digest = hashlib.sha256(body.encode()).digest()
-            self._con.execute("INSERT OR IGNORE INTO head (digest, body) VALUES (?, ?)", (digest, body))
-            known = int(self._con.execute("SELECT id FROM head WHERE digest = ?", (digest,)).fetchone()[0])
-            if len(self._heads) >= 64:
-                self._heads.clear()
-            self._heads[body] = known
-        return known
+        digest = hashlib.sha256(body.encode()).digest()
+        self._con.execute("INSERT OR IGNORE INTO head (digest, body) VALUES (?, ?)", (digest, body))
+        return int(self._con.execute("SELECT id FROM head WHERE digest = ?", (digest,)).fetchone()[0])
 
     def find(self, keys: Sequence[str]) -> dict[str, Stored]:
         """Key -> its last valid record, or its last record where none is valid; unknown keys are left out."""

@@ -148,6 +148,9 @@ class Rubric:
             extra_keys=tuple(key for key in meta if key not in _KEYS),
         )
 
+    def __hash__(self) -> int:
+        return hash(self.hash)  # equal rubrics have equal texts; the generated one would walk all of them
+
     @property
     def label_names(self) -> tuple[str, ...]:
         """The declared labels, in the order of the file."""

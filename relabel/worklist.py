@@ -27,6 +27,7 @@ T = TypeVar("T")
 Role = Literal["judge", "adjudicator", "human"]
 ROLES: tuple[Role, ...] = ("judge", "adjudicator", "human")
 BATCH = 2_000
+READER_MEMORY = "200MB"
 
 _SCHEMA = """
 CREATE TABLE item (
@@ -141,8 +142,9 @@ class Worklist:
         # The lengths keep ("ab", "c") and ("a", "bc") apart.
         whole = ", ".join(f"length(n{k}), n{k}" for k in range(count))
         digest = f"CASE WHEN {empty} THEN NULL ELSE unhex(left(sha256(concat_ws(' ', {whole})), 32)) END"
-        # One thread: with more, DuckDB reads far ahead of the reader and keeps what it read.
+        # DuckDB would read far ahead of the reader, and keep what it read, for as long as there is memory.
         table.con.execute("SET threads = 1")
+        table.con.execute(f"SET memory_limit = '{READER_MEMORY}'")
         table.materialise(f"SELECT {digest} AS digest, r AS old FROM {forms}", "relabel_rows")
         cursor = table.con.execute("SELECT digest, old FROM relabel_rows")
         while batch := cursor.fetchmany(BATCH):
