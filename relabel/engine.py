@@ -13,6 +13,7 @@ from relabel.escalate import GoldThreshold, Policy, threshold_on_gold
 from relabel.gold import Gold, GoldSample
 from relabel.journal import Journal
 from relabel.output import write
+from relabel.people import recall_answers
 from relabel.pipeline import Answer, Judge, Stop, judge_items
 from relabel.progress import Meter, Progress, RoleTotals
 from relabel.records import Verdict
@@ -21,7 +22,7 @@ from relabel.rubric import Rubric
 from relabel.threads import RunInterruptedError, run_in_thread
 from relabel.worklist import HELPABLE, ROLES, Decision, Item, Role, Worklist, decide
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "choose"]
 
 GRID = 200  # thresholds tried on gold: quantiles of the confidences of the items to be labelled
 CHUNK = 256
@@ -63,7 +64,12 @@ class Engine:
             price = given.get((spent.model, spent.base_url)) or find_price(
                 spent.model, base_url=spent.base_url
             )
-            costs.append(price.cost(spent.prompt_tokens, spent.completion_tokens) if price else None)
+            free = not (
+                spent.prompt_tokens or spent.completion_tokens
+            )  # people, and requests without a reply
+            costs.append(
+                price.cost(spent.prompt_tokens, spent.completion_tokens) if price else 0.0 if free else None
+            )
         return costs
 
     def same(self, old: str, new: str) -> bool:
@@ -71,11 +77,16 @@ class Engine:
         return (self.rubric.canonical(old) or old) == new
 
     def work(self) -> None:
-        """Judge, escalate, adjudicate; RunInterruptedError on Ctrl-C."""
+        """Judge, escalate, adjudicate, and take in what people answered; RunInterruptedError on Ctrl-C."""
         try:
             run_in_thread(self._phases, stop=self.stop, notice=self.notice)
         except KeyboardInterrupt as error:
             raise self._interrupted() from error
+        answers = recall_answers(self.worklist, journal=self.journal, rubric=self.rubric)
+        if answers.older:
+            self.notice(
+                f"{answers.older:,} of {answers.count:,} answers of people are of an earlier text of the rubric"
+            )
 
     def _interrupted(self) -> RunInterruptedError:
         return RunInterruptedError(
@@ -159,19 +170,8 @@ class Engine:
         self.totals[phase] = meter.totals(model=place.model, base_url=place.base_url)
 
     def _escalate(self) -> int:
-        if self.policy.kind == "share":
-            return self.worklist.escalate_share(self.policy.value)
-        if self.policy.kind == "below":
-            return self.worklist.escalate_below(self.policy.value)
-        if self.gold is None or self.gold.main_kind is None:
-            raise ArgumentError(
-                "the judge gave no confidence on gold; use --escalate SHARE of another judge's pick"
-            )
-        kind = self.gold.main_kind
-        confidence, agrees = self.gold.of_kind(kind)
-        grid = self.worklist.confidences(kind, quantiles=GRID)
-        self.threshold = threshold_on_gold(confidence, agrees, grid=grid, target=self.policy.value)
-        return self.worklist.escalate_below(self.threshold.threshold, kind=kind)
+        count, self.threshold = choose(self.worklist, self.policy, self.gold)
+        return count
 
     def again(
         self, items: Sequence[Item], *, repeat: int, shuffle_seed: int | None = None
@@ -257,6 +257,23 @@ class Engine:
             unresolved=str(unresolved) if counts.unresolved else None,
             journal=str(self.journal.path),
         )
+
+
+def choose(worklist: Worklist, policy: Policy, gold: Gold | None) -> tuple[int, GoldThreshold | None]:
+    """Mark the items that go to the adjudicator; return how many, and the threshold if gold gave it."""
+    if policy.kind == "share":
+        return worklist.escalate_share(policy.value), None
+    if policy.kind == "below":
+        return worklist.escalate_below(policy.value), None
+    if gold is None or gold.main_kind is None:
+        raise ArgumentError(
+            "the judge gave no confidence on gold; use --escalate SHARE of another judge's pick"
+        )
+    kind = gold.main_kind
+    confidence, agrees = gold.of_kind(kind)
+    grid = worklist.confidences(kind, quantiles=GRID)
+    threshold = threshold_on_gold(confidence, agrees, grid=grid, target=policy.value)
+    return worklist.escalate_below(threshold.threshold, kind=kind), threshold
 
 
 def _sum(costs: Iterable[float | None]) -> float | None:

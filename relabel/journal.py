@@ -238,6 +238,16 @@ class Journal:
             for m, u, n, i, o in rows
         )
 
+    def heard_from(self, *, model: str, base_url: str) -> bool:
+        """Whether there is any record of this model at this endpoint."""
+        with self._errors():
+            row = self._con.execute(
+                "SELECT 1 FROM head WHERE json_extract(body, '$.model') = ?"
+                " AND json_extract(body, '$.base_url') = ? LIMIT 1",
+                (model, base_url),
+            ).fetchone()
+        return row is not None
+
     def counts(self) -> dict[str, int]:
         """Status -> number of records."""
         with self._errors():
