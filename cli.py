@@ -14,6 +14,42 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from audit.options import (
+    Annotator,
+    By,
+    Classes,
+    Conflicts,
+    Counts,
+    Delimiter,
+    Draws,
+    DropCopies,
+    Encoding,
+    FailOn,
+    FailUnder,
+    File,
+    Form,
+    Format,
+    Html,
+    Interval,
+    Item,
+    Label,
+    LabelColumns,
+    Ladder,
+    Level,
+    MergeLabels,
+    Missing,
+    Normalise,
+    OnePer,
+    Out,
+    Ragged,
+    RowId,
+    Seed,
+    Sheet,
+    ShowConflicts,
+    Split,
+    Time,
+)
+
 app = typer.Typer(
     name="audit",
     no_args_is_help=True,
@@ -23,66 +59,6 @@ app = typer.Typer(
     help="How good are the labels, how high can any score against them go, and what to do about it.",
 )
 
-Format = Literal["text", "json", "markdown", "html"]
-
-File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE", help="CSV, TSV, Parquet, JSONL, JSON or xlsx (.gz too), or - for standard input."
-    ),
-]
-Item = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--item", metavar="COLUMNS", help="Column(s) that make an item: its text or id. Commas or repeats."
-    ),
-]
-Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The label column.")]
-LabelColumns = Annotated[
-    list[str] | None,
-    typer.Option("--label-columns", metavar="COLUMNS", help="Wide form: one vote a column, one item a row."),
-]
-Counts = Annotated[
-    list[str] | None,
-    typer.Option("--counts", metavar="COLUMNS", help="Wide form: one column of vote counts per class."),
-]
-Classes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--classes", metavar="LABELS", help="The declared classes, if some never occur in the file."
-    ),
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing", metavar="LABELS", help="Labels that mean 'no label'; an empty cell always does."
-    ),
-]
-Normalise = Annotated[
-    Literal["none", "space", "case", "punctuation"],
-    typer.Option(
-        "--normalise", help="How item texts are compared; case = Unicode form, case and white space."
-    ),
-]
-Split = Annotated[
-    str | None, typer.Option("--split", metavar="COLUMN", help="Column with train/validation/test.")
-]
-Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
-Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="Separator of a text file; found out if not given.")
-]
-Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Encoding of a text file; found out if not given.")
-]
-Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an xlsx file; the first if not given.")]
-Ragged = Annotated[
-    Literal["error", "pad", "drop"],
-    typer.Option(
-        "--ragged", help="Rows with too few or too many fields: stop, pad with empty cells, or drop."
-    ),
-]
-
 
 @app.command()
 def dupes(
@@ -91,74 +67,29 @@ def dupes(
     label: Label = None,
     label_columns: LabelColumns = None,
     counts: Counts = None,
-    row_id: Annotated[
-        str | None,
-        typer.Option("--row-id", metavar="COLUMN", help="The record's own id: equal ids are export copies."),
-    ] = None,
-    annotator: Annotated[
-        str | None, typer.Option("--annotator", metavar="COLUMN", help="Who gave the label.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="When the label was given.")
-    ] = None,
+    row_id: RowId = None,
+    annotator: Annotator = None,
+    time: Time = None,
     split: Split = None,
-    by: Annotated[
-        list[str] | None, typer.Option("--by", metavar="COLUMNS", help="More columns to break d down by.")
-    ] = None,
+    by: By = None,
     classes: Classes = None,
     missing: Missing = None,
     normalise: Normalise = "case",
-    merge_labels: Annotated[
-        bool, typer.Option("--merge-labels", help="Merge spellings of one label, such as 'Yes' and 'yes '.")
-    ] = False,
-    drop_copies: Annotated[
-        bool,
-        typer.Option("--drop-copies", help="Leave rows that repeat the same record out of every figure."),
-    ] = False,
-    one_per: Annotated[
-        str | None,
-        typer.Option(
-            "--one-per", metavar="COLUMN", help="Keep an item's first label for each value of a column."
-        ),
-    ] = None,
-    ladder: Annotated[
-        bool | None,
-        typer.Option(
-            "--ladder/--no-ladder", help="d at every level of --normalise (default: up to 500,000 rows)."
-        ),
-    ] = None,
+    merge_labels: MergeLabels = False,
+    drop_copies: DropCopies = False,
+    one_per: OnePer = None,
+    ladder: Ladder = None,
     level: Level = 0.95,
-    draws: Annotated[int, typer.Option("--draws", help="Bootstrap draws.")] = 10_000,
+    draws: Draws = 10_000,
     seed: Seed = 0,
-    interval: Annotated[
-        Literal["wilson", "exact"],
-        typer.Option("--interval", help="Interval of d when every item has two labels."),
-    ] = "wilson",
-    form: Annotated[Format, typer.Option("--format", help="Form of the report on standard output.")] = "text",
-    out: Annotated[Path | None, typer.Option("--out", help="Write the report to this file instead.")] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write the HTML report to this file as well.")
-    ] = None,
-    conflicts: Annotated[
-        Path | None,
-        typer.Option("--conflicts", help="Write the disagreeing items to this file, hardest first."),
-    ] = None,
-    show_conflicts: Annotated[
-        int, typer.Option("--show-conflicts", help="Disagreeing items shown in the report.")
-    ] = 200,
-    fail_under: Annotated[
-        float | None,
-        typer.Option(
-            "--fail-under", help="Exit with code 1 when the end of the band named by --fail-on is lower."
-        ),
-    ] = None,
-    fail_on: Annotated[
-        Literal["lower", "upper"],
-        typer.Option(
-            "--fail-on",
-            help="lower (1 - d): what the labels surely allow; upper (1 - eps): the most they can.",
-        ),
-    ] = "lower",
+    interval: Interval = "wilson",
+    form: Form = "text",
+    out: Out = None,
+    html: Html = None,
+    conflicts: Conflicts = None,
+    show_conflicts: ShowConflicts = 200,
+    fail_under: FailUnder = None,
+    fail_on: FailOn = "lower",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
@@ -171,34 +102,13 @@ def dupes(
     from audit.duplicates import audit_duplicates
 
     result = audit_duplicates(
-        file,
-        item=_names(item),
-        label=label,
-        label_columns=_names(label_columns),
-        counts=_names(counts),
-        row_id=row_id,
-        annotator=annotator,
-        time=time,
-        split=split,
-        by=_names(by),
-        classes=_names(classes) or None,
-        missing=_names(missing),
-        normalise=normalise,
-        merge_labels=merge_labels,
-        drop_copies=drop_copies,
-        one_per=one_per,
-        ladder=ladder,
-        level=level,
-        draws=draws,
-        seed=seed,
-        interval=interval,
-        show_conflicts=show_conflicts,
-        conflicts_file=conflicts,
-        delimiter=delimiter,
-        encoding=encoding,
-        sheet=sheet,
+        file, item=_names(item), label=label, label_columns=_names(label_columns), counts=_names(counts),
+        row_id=row_id, annotator=annotator, time=time, split=split, by=_names(by), classes=_names(classes) or None,
+        missing=_names(missing), normalise=normalise, merge_labels=merge_labels, drop_copies=drop_copies,
+        one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
+        show_conflicts=show_conflicts, conflicts_file=conflicts, delimiter=delimiter, encoding=encoding, sheet=sheet,
         ragged=ragged,
-    )
+    )  # fmt: skip
     if html is not None:
         _write(html, _render(result, "html"))
     _deliver(_render(result, form), out)
@@ -240,17 +150,37 @@ def ceiling(
     from audit.placing import place
 
     placed = place(
-        file,
-        score=score,
-        n_test=n_test,
-        item=_names(item),
-        label=label,
-        disagreement=disagreement,
-        pairs=pairs,
-        classes=classes,
-        level=level,
-    )
+        file, score=score, n_test=n_test, item=_names(item), label=label, disagreement=disagreement, pairs=pairs,
+        classes=classes, level=level,
+    )  # fmt: skip
     typer.echo(_json(placed) if form == "json" else placed.summary())
+
+
+@app.command()
+def resolve(
+    file: File,
+    conflicts: Annotated[
+        Path, typer.Argument(help="The file that audit dupes --conflicts wrote, edited or not.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="File to write: the data with the list carried out.")],
+    item: Item = None,
+    label: Label = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    ragged: Ragged = "error",
+) -> None:
+    """Carry out the resolve list of a conflict file: majority, keep, drop, or relabel (left as it is).
+
+    Example: audit resolve data.csv conflicts.csv --item text --label label --out resolved.csv
+    """
+    from audit.conflicts import resolve_conflicts
+
+    done = resolve_conflicts(
+        file, conflicts, out=out, item=_names(item), label=label, delimiter=delimiter, encoding=encoding,
+        sheet=sheet, ragged=ragged,
+    )  # fmt: skip
+    typer.echo(done.summary())
 
 
 @app.command()

@@ -6,26 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import stats
-
 from audit.agreement import estimate_agreement
 from audit.alarms import Copies, Evidence, deduplicated, raise_alarms
+from audit.breakdowns import break_down, interval_kind, mean_disagreement, reweight
 from audit.ceiling import ceiling_band
 from audit.columns import guess
 from audit.conflicts import write_conflicts
-from audit.disagreement import IntervalKind, by_class, by_group_size, estimate_disagreement
+from audit.disagreement import IntervalKind, by_group_size, estimate_disagreement
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
 from audit.grouping import Columns, Repeats, group
-from audit.homogeneity import compare_values
-from audit.intervals import check_level, wilson
+from audit.intervals import check_level
 from audit.labels import spelling_variants
-from audit.patterns import CountPatterns, PairContrast
+from audit.patterns import PairContrast
 from audit.reading import Table, open_table
 from audit.results import (
     AuditResult,
-    Breakdown,
     Comparison,
     CopiedShare,
     DataSummary,
@@ -42,9 +38,6 @@ __all__ = ["audit_duplicates", "audit_table"]
 
 #: Shares of copied repeats for which eps is tabulated.
 _COPIED_SHARES = (0.0, 0.1, 0.25, 0.5)
-
-#: Values of a column that are broken down at most, those with most repeated items.
-_MOST_VALUES = 50
 
 
 def audit_duplicates(
@@ -158,13 +151,14 @@ def audit_table(
         merge_labels=settings.merge_labels, drop_copies=settings.drop_copies, one_per=settings.one_per,
     )  # fmt: skip
     patterns, level = repeats.patterns, settings.level
-    kind: IntervalKind = "exact" if settings.interval == "exact" else "wilson"
-    d = estimate_disagreement(patterns, level=level, draws=settings.draws, seed=settings.seed, interval=kind)
+    d = estimate_disagreement(
+        patterns, level=level, draws=settings.draws, seed=settings.seed, interval=interval_kind(settings)
+    )
     refused = deduplicated(patterns, repeats.class_rows)
     rate = estimate_flip_rate(d, classes=len(repeats.classes), refused=refused)
     band = ceiling_band(d, rate, minority_share=_minority(repeats))
-    by, comparisons = _breakdowns(repeats, columns, settings, kind)
-    reweighted = _reweighted(repeats, columns, d, by["class"])
+    by, comparisons = break_down(repeats, columns, settings)
+    reweighted = reweight(repeats, columns, d)
     alarms = raise_alarms(_evidence(repeats, columns, d, settings, comparisons, reweighted))
     summary = _repeat_summary(repeats, settings.normalise, ladder)
     if conflicts_file is not None:
@@ -207,7 +201,7 @@ def _repeat_summary(repeats: Repeats, normalise: str, ladder: bool | None) -> Re
     rungs = tuple(
         LadderRung(
             level=rung.level, items=rung.items, rows=rung.rows, conflicts=rung.conflicts,
-            estimate=_mean(rung.patterns),
+            estimate=mean_disagreement(rung.patterns),
         )
         for rung in repeats.ladder(force=ladder)
     )  # fmt: skip
@@ -222,72 +216,11 @@ def _repeat_summary(repeats: Repeats, normalise: str, ladder: bool | None) -> Re
     )
 
 
-def _mean(patterns: CountPatterns) -> float | None:
-    repeated = patterns.repeated
-    total = repeated.item_total
-    return float(repeated.disagreement @ repeated.items) / total if total else None
-
-
 def _minority(repeats: Repeats) -> float | None:
     total = int(repeats.class_rows.sum())
     if len(repeats.classes) != 2 or total == 0:
         return None
     return float(repeats.class_rows.min()) / total
-
-
-def _breakdowns(
-    repeats: Repeats, columns: Columns, settings: Settings, kind: IntervalKind
-) -> tuple[dict[str, tuple[Breakdown, ...]], dict[str, Comparison]]:
-    by: dict[str, tuple[Breakdown, ...]] = {}
-    comparisons: dict[str, Comparison] = {}
-    named = dict.fromkeys(c for c in (columns.split, *columns.by, columns.annotator) if c is not None)
-    for column in named:
-        parts = repeats.patterns_by(column)
-        by[column] = _by_value(parts, settings, kind)
-        comparisons[column] = compare_values(
-            column, parts, seed=settings.seed, contrast=repeats.contrast(column), level=settings.level
-        )
-    by.setdefault("class", by_class(repeats.patterns, level=settings.level))
-    if columns.annotator is not None:
-        by.setdefault("annotator_pair", _annotator_pairs(repeats, settings.level))
-    return by, comparisons
-
-
-def _by_value(
-    parts: Mapping[str, CountPatterns], settings: Settings, kind: IntervalKind
-) -> tuple[Breakdown, ...]:
-    rows = []
-    kept = sorted(parts, key=lambda value: (-parts[value].repeated.item_total, value))[:_MOST_VALUES]
-    for value in sorted(kept):
-        repeated = parts[value].repeated
-        d = estimate_disagreement(
-            repeated,
-            level=settings.level,
-            draws=min(settings.draws, 2_000),
-            seed=settings.seed,
-            interval=kind,
-        )
-        rows.append(
-            Breakdown(
-                value=value, items=repeated.item_total, pairs=int(repeated.pairs @ repeated.items),
-                conflicts=int(repeated.items[repeated.disagreement > 0].sum()),
-                estimate=d.estimate, low=d.low, high=d.high, method=d.method,
-            )
-        )  # fmt: skip
-    return tuple(rows)
-
-
-def _annotator_pairs(repeats: Repeats, level: float) -> tuple[Breakdown, ...]:
-    rows = []
-    for first, second, pairs, conflicts in repeats.annotator_pairs(_MOST_VALUES):
-        low, high = wilson(conflicts, pairs, level=level)
-        rows.append(
-            Breakdown(
-                value=f"{first} / {second}", items=pairs, pairs=pairs, conflicts=conflicts,
-                estimate=conflicts / pairs, low=low, high=high, method="Wilson",
-            )
-        )  # fmt: skip
-    return tuple(rows)
 
 
 def _evidence(
@@ -324,43 +257,6 @@ def _copies(repeats: Repeats, columns: Columns) -> Copies | None:
     by_row_id = columns.row_id is not None
     contrast = None if by_row_id else repeats.contrast("__extras")
     return Copies(rows=found.rows, by_row_id=by_row_id, without=found.patterns, contrast=contrast)
-
-
-def _reweighted(
-    repeats: Repeats, columns: Columns, d: Disagreement, classes: Sequence[Breakdown]
-) -> tuple[Reweighted, ...]:
-    """Compare the make-up of repeated and other rows, and weight d to that of the whole file."""
-    if d.estimate is None:
-        return ()
-    out = []
-    for name, (_, repeated, others) in repeats.representation().items():
-        if name == "class":
-            total = int(repeats.class_rows.sum())
-            weights = {c: n / total for c, n in zip(repeats.classes, repeats.class_rows, strict=True)}
-            scores = {row.value: row.estimate for row in classes}
-        else:
-            column = str(columns.split) if name == "split" else "__length"
-            weights = dict(repeats.strata(column))
-            scores = {value: _mean(part) for value, part in repeats.patterns_by(column).items()}
-        p_value, effect = _difference(np.asarray(repeated, float), np.asarray(others, float))
-        known = {c: w for c, w in weights.items() if scores.get(c) is not None}
-        covered = sum(known.values())
-        estimate = None
-        if covered > 0.95:
-            estimate = sum(w * float(scores[c] or 0.0) for c, w in known.items()) / covered
-        shift = None if estimate is None else estimate - d.estimate
-        out.append(Reweighted(by=name, estimate=estimate, shift=shift, p_value=p_value, cramers_v=effect))
-    return tuple(out)
-
-
-def _difference(repeated: np.ndarray, others: np.ndarray) -> tuple[float | None, float | None]:
-    """p-value and Cramer's V of a 2 x C table; None when one side is empty or there is one category."""
-    used = repeated + others > 0
-    table = np.vstack([repeated[used], others[used]])
-    if table.shape[1] < 2 or np.any(table.sum(axis=1) == 0):
-        return None, None
-    test = stats.chi2_contingency(table, correction=False)
-    return float(test.pvalue), float(np.sqrt(test.statistic / table.sum()))
 
 
 def _copied_shares(d: Disagreement, classes: int, *, refused: bool) -> tuple[CopiedShare, ...]:

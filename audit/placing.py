@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from audit.ceiling import Placement, pair_disagreement, place_score
-from audit.errors import ArgumentError, InputError
-from audit.results import Disagreement
+from audit.errors import ArgumentError
+from audit.reading_saved import load_audit
 
-__all__ = ["load_audit", "place"]
+__all__ = ["place"]
 
 
 def place(
@@ -55,22 +53,3 @@ def place(
         result = audit_duplicates(source, item=item, label=label, level=level, show_conflicts=0, ladder=False)
         d, classes, refused = result.disagreement, result.flip_rate.classes, result.flip_rate.reason
     return place_score(score, d=d, classes=classes, n_test=n_test, refused=refused)
-
-
-def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None]:
-    """d, the number of classes, and the reason against a flip rate, from a saved audit (JSON of ``audit dupes``)."""
-    try:
-        saved: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-        part, rate = saved["disagreement"], saved["flip_rate"]
-        d = Disagreement(
-            estimate=part["estimate"], low=part["low"], high=part["high"], method=part["method"],
-            level=part["level"], pair_weighted=part["pair_weighted"], row_weighted=part["row_weighted"],
-            reason=part["reason"],
-        )  # fmt: skip
-        return d, int(rate["classes"]), rate["reason"]
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; check the path") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} is not a saved audit: write one with audit dupes DATA --format json --out {path}"
-        ) from error

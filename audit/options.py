@@ -1,0 +1,126 @@
+"""Options that the commands share, with their help: types for Typer, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Format = Literal["text", "json", "markdown", "html"]
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="CSV, TSV, Parquet, JSONL, JSON or xlsx (.gz too), or - for standard input."
+    ),
+]
+Item = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--item", metavar="COLUMNS", help="Column(s) that make an item: its text or id. Commas or repeats."
+    ),
+]
+Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The label column.")]
+LabelColumns = Annotated[
+    list[str] | None,
+    typer.Option("--label-columns", metavar="COLUMNS", help="Wide form: one vote a column, one item a row."),
+]
+Counts = Annotated[
+    list[str] | None,
+    typer.Option("--counts", metavar="COLUMNS", help="Wide form: one column of vote counts per class."),
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--classes", metavar="LABELS", help="The declared classes, if some never occur in the file."
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing", metavar="LABELS", help="Labels that mean 'no label'; an empty cell always does."
+    ),
+]
+Normalise = Annotated[
+    Literal["none", "space", "case", "punctuation"],
+    typer.Option(
+        "--normalise", help="How item texts are compared; case = Unicode form, case and white space."
+    ),
+]
+Split = Annotated[
+    str | None, typer.Option("--split", metavar="COLUMN", help="Column with train/validation/test.")
+]
+Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="Separator of a text file; found out if not given.")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Encoding of a text file; found out if not given.")
+]
+Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an xlsx file; the first if not given.")]
+Ragged = Annotated[
+    Literal["error", "pad", "drop"],
+    typer.Option(
+        "--ragged", help="Rows with too few or too many fields: stop, pad with empty cells, or drop."
+    ),
+]
+
+
+RowId = Annotated[
+    str | None,
+    typer.Option("--row-id", metavar="COLUMN", help="The record's own id: equal ids are export copies."),
+]
+Annotator = Annotated[str | None, typer.Option("--annotator", metavar="COLUMN", help="Who gave the label.")]
+Time = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="When the label was given.")]
+By = Annotated[
+    list[str] | None, typer.Option("--by", metavar="COLUMNS", help="More columns to break d down by.")
+]
+MergeLabels = Annotated[
+    bool, typer.Option("--merge-labels", help="Merge spellings of one label, such as 'Yes' and 'yes '.")
+]
+DropCopies = Annotated[
+    bool,
+    typer.Option("--drop-copies", help="Leave rows that repeat the same record out of every figure."),
+]
+OnePer = Annotated[
+    str | None,
+    typer.Option(
+        "--one-per", metavar="COLUMN", help="Keep an item's first label for each value of a column."
+    ),
+]
+Ladder = Annotated[
+    bool | None,
+    typer.Option(
+        "--ladder/--no-ladder", help="d at every level of --normalise (default: up to 500,000 rows)."
+    ),
+]
+Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.")]
+Interval = Annotated[
+    Literal["wilson", "exact"],
+    typer.Option("--interval", help="Interval of d when every item has two labels."),
+]
+Form = Annotated[Format, typer.Option("--format", help="Form of the report on standard output.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write the report to this file instead.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write the HTML report to this file as well.")]
+Conflicts = Annotated[
+    Path | None,
+    typer.Option("--conflicts", help="Write the disagreeing items to this file, hardest first."),
+]
+ShowConflicts = Annotated[
+    int, typer.Option("--show-conflicts", help="Disagreeing items shown in the report.")
+]
+FailUnder = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-under", help="Exit with code 1 when the end of the band named by --fail-on is lower."
+    ),
+]
+FailOn = Annotated[
+    Literal["lower", "upper"],
+    typer.Option(
+        "--fail-on",
+        help="lower (1 - d): what the labels surely allow; upper (1 - eps): the most they can.",
+    ),
+]

@@ -1,0 +1,31 @@
+"""Reads back a saved audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from audit.errors import InputError
+from audit.results import Disagreement
+
+__all__ = ["load_audit"]
+
+
+def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None]:
+    """d, the number of classes, and the reason against a flip rate, from a saved audit (JSON of ``audit dupes``)."""
+    try:
+        saved: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        part, rate = saved["disagreement"], saved["flip_rate"]
+        d = Disagreement(
+            estimate=part["estimate"], low=part["low"], high=part["high"], method=part["method"],
+            level=part["level"], pair_weighted=part["pair_weighted"], row_weighted=part["row_weighted"],
+            reason=part["reason"],
+        )  # fmt: skip
+        return d, int(rate["classes"]), rate["reason"]
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; check the path") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is not a saved audit: write one with audit dupes DATA --format json --out {path}"
+        ) from error
