@@ -49,6 +49,8 @@ format: $(VENV)/.dev ## Format the code and mend what the linter can
 
 docs: $(VENV)/.dev ## Write the generated pages of docs/ again
 	$(BIN)/typer cli.py utils docs --name audit --output docs/cli.md
+	$(BIN)/typer relabel/cli.py utils docs --name "audit relabel" --output docs/cli-relabel.md
+	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
 
 examples: $(VENV)/.core ## Write the generated files of examples/ again
 	$(BIN)/python examples/generate.py

@@ -1,0 +1,119 @@
+"""The conflict file and its resolve list: order, suggestions, and what becomes of the data."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from audit.conflicts import resolve_conflicts
+from audit.errors import InputError
+from tests.command import run, write_csv
+
+NAMED = ("--item", "text", "--label", "label")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A pair and a triple that disagree, a five with a tie at the top, an agreeing pair, and a single."""
+    rows = [
+        ("pair, with comma", "x"), ("triple", "a"), ("same", "b"), ("five", "a"), ("pair, with comma", "y"),
+        ("triple", "a"), ("five", "a"), ("five", "b"), ("triple", "b"), ("five", "b"), ("same", "b"), ("five", "x"),
+        ("single", "a"),
+    ]  # fmt: skip
+    return write_csv(tmp_path / "data.csv", ["text", "label"], rows)
+
+
+@pytest.fixture
+def listed(data: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "conflicts.csv"
+    assert run("dupes", data, *NAMED, "--conflicts", path).code == 0
+    return path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> Path:
+    return write_csv(path, list(rows[0]), [tuple(row.values()) for row in rows])
+
+
+def test_hardest_first_with_suggestions(listed: Path) -> None:
+    rows = read(listed)
+    # d: pair 1; five 1 - (2 + 2 + 0)/20 = .8; triple 1 - 2/6 = 2/3
+    assert [(r["conflict"], r["text"]) for r in rows] == (
+        [("1", "pair, with comma")] * 2 + [("2", "five")] * 5 + [("3", "triple")] * 3
+    )
+    assert [float(rows[n]["disagreement"]) for n in (0, 2, 7)] == pytest.approx([1.0, 0.8, 2 / 3])
+    assert [(rows[n]["majority"], rows[n]["resolve"]) for n in (0, 2, 7)] == [
+        ("", "relabel"), ("", "relabel"), ("a", "majority"),
+    ]  # fmt: skip
+    assert [r["row"] for r in rows] == ["1", "5", "4", "7", "8", "10", "12", "2", "6", "9"]
+    assert rows[2]["labels"] == "a: 2 | b: 2 | x: 1"
+
+
+def test_list_as_suggested(data: Path, listed: Path, tmp_path: Path) -> None:
+    ran = run("resolve", data, listed, *NAMED, "--out", tmp_path / "out.csv")
+    assert ran.code == 0, ran.err
+    assert "13 rows, 1 of them with another label; 0 rows left out. 2 items are left to label anew" in ran.out
+    before, after = read(data), read(tmp_path / "out.csv")
+    assert [n for n, (old, new) in enumerate(zip(before, after, strict=True), 1) if old != new] == [9]
+    assert after[8] == {"text": "triple", "label": "a"}
+
+
+def test_keep_and_drop(data: Path, listed: Path, tmp_path: Path) -> None:
+    rows = read(listed)
+    for row in rows:
+        if row["text"] == "five":
+            row["resolve"] = "DROP "
+    rows[1]["resolve"] = "keep"
+    done = resolve_conflicts(data, write(tmp_path / "edited.csv", rows), out=tmp_path / "out.csv")
+    assert (done.rows, done.left_out, done.changed, done.to_relabel) == (7, 6, 1, 0)
+    assert [r["text"] for r in read(tmp_path / "out.csv")] == [
+        "triple", "same", "pair, with comma", "triple", "triple", "same", "single",
+    ]  # fmt: skip
+    assert read(tmp_path / "out.csv")[2]["label"] == "y"
+
+
+@pytest.mark.parametrize(
+    ("place", "column", "value", "part"),
+    [
+        (0, "resolve", "guess", "write one of majority, relabel, keep, drop"),
+        (0, "resolve", "drop", "ask for different things"),
+        (8, "row", "x", "no row number"),
+        (8, "row", "99", "no row 99"),
+        (8, "label", "z", "had the label 'z'"),
+    ],
+)
+def test_faulty_lists_are_refused(
+    place: int, column: str, value: str, part: str, data: Path, listed: Path, tmp_path: Path
+) -> None:
+    rows = read(listed)
+    rows[place][column] = value
+    out = tmp_path / "out.csv"
+    with pytest.raises(InputError, match=part):
+        resolve_conflicts(data, write(tmp_path / "edited.csv", rows), out=out)
+    assert not out.exists()
+
+
+def test_majority_that_there_is_not(data: Path, listed: Path, tmp_path: Path) -> None:
+    rows = read(listed)
+    rows[0]["resolve"] = rows[1]["resolve"] = "majority"
+    with pytest.raises(InputError, match="conflict 1 has no majority"):
+        resolve_conflicts(data, write(tmp_path / "edited.csv", rows), out=tmp_path / "out.csv")
+
+
+def test_wide_form_and_names_taken_by_the_data(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "wide.csv", ["row", "resolve", "v1", "v2"], [("r1", "q", "a", "b"), ("r2", "q", "a", "a")]
+    )
+    out = tmp_path / "conflicts.csv"
+    ran = run("dupes", path, "--label-columns", "v1,v2", "--item", "row,resolve", "--conflicts", out)
+    assert ran.code == 0, ran.err
+    rows = read(out)
+    assert [(r["row"], r["column"], r["label"], r["row_"], r["resolve_"]) for r in rows] == [
+        ("1", "v1", "a", "r1", "q"), ("1", "v2", "b", "r1", "q"),
+    ]  # fmt: skip
