@@ -276,6 +276,7 @@ class Settings(Result):
     interval: str
     merge_labels: bool
     drop_copies: bool
+    one_per: str | None = None
     missing: tuple[str, ...] = ()
 
 
@@ -329,7 +330,9 @@ class AuditResult(Result):
         return pd.DataFrame(list(self._rows()))
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        def row(quantity: str, part: Estimate, *, items: int, column: str = "", value: str = "") -> dict[str, Any]:
+        def row(
+            quantity: str, part: Estimate, *, items: int, column: str = "", value: str = ""
+        ) -> dict[str, Any]:
             return {
                 "quantity": quantity, "column": column, "value": value, "items": items,
                 "estimate": part.estimate, "low": part.low, "high": part.high, "method": part.method,
