@@ -30,7 +30,7 @@ __all__ = [
 _BLOCK_CELLS = 4_000_000
 
 #: A bootstrap draws the items of patterns with at most this many items one by one.
-_FEW_ITEMS = 16
+_FEW_ITEMS = 32
 
 
 def check_level(level: float) -> None:
