@@ -142,7 +142,9 @@ class Engine:
             price=place.price,
             on_progress=self.on_progress,
             same=self.same,
-            escalated_share=self.escalated / self.totals["judge"].items if phase == "adjudicator" else None,
+            escalated_share=self.escalated / max(1, self.totals["judge"].items)
+            if phase == "adjudicator"
+            else None,
         )
         waiting: list[tuple[int, Verdict]] = []
 

@@ -139,6 +139,8 @@ class Job:
                     key_variables=("ADJUDICATOR_API_KEY", "OPENAI_API_KEY"),
                 )
             )
+        if len(asked) > 1 and (asked[0].model, asked[0].base_url) == (asked[1].model, asked[1].base_url):
+            raise ArgumentError("the adjudicator is the judge itself; name another model or another endpoint")
         if self.budget is not None and any(where.price is None for where in asked):
             raise ArgumentError(
                 "--budget needs prices, and no list has this endpoint; give --price-in and --price-out"

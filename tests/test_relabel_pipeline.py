@@ -1,6 +1,7 @@
 import asyncio
 import json
 
+import pandas as pd
 import pytest
 
 from audit.errors import ArgumentError, AuditError, ColumnError, EndpointError
@@ -490,6 +491,7 @@ def test_gold_that_is_no_use_is_refused_before_anything_is_asked(tmp_path, text,
         ({"label": "nope"}, "no column 'nope'"),
         ({"budget": 1.0}, "--budget needs prices"),
         ({"escalate": "20%"}, "give --adjudicator"),
+        ({"adjudicator": "judge"}, "the adjudicator is the judge itself"),
         ({"base_url": "localhost:80"}, "http"),
         ({"out": "x.doc"}, "ending"),
         (
@@ -592,3 +594,21 @@ def test_a_run_inside_a_running_loop(tmp_path):
             return make_job(tmp_path, server.base_url, items=10).run()
 
     assert asyncio.run(notebook()).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "statuses"),
+    [([None, " "], {"empty": 2}), (["a"] * 9, {"ok": 9}), (["a\0b", "\u202e\U0001f642"], {"ok": 2})],
+)
+def test_odd_tables_go_through(tmp_path, rows, statuses):
+    with RehearsalServer(scripts(10)) as server:
+        job = make_job(
+            tmp_path,
+            server.base_url,
+            source=pd.DataFrame({"text": rows, "status": rows}, dtype=object),
+            adjudicator="adjudicator",
+            label=None,
+        )
+        result = job.run()
+    assert result.statuses == statuses
+    assert [row["status"] for row in read_table(job.paths().out)] == [text or "" for text in rows]
