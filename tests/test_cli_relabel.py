@@ -299,3 +299,14 @@ def test_the_tutorial_names_every_status_and_column():
     text = (ROOT / "docs" / "relabel.md").read_text(encoding="utf-8")
     for name in (*Status, *COLUMNS):
         assert f"| `{name}` |" in text
+
+
+def test_the_json_has_the_documented_paths(server):
+    told = json.loads(run(server, "--adjudicator", "adjudicator", "--label", "label", "--format", "json").stdout)
+    text = (ROOT / "docs" / "relabel.md").read_text(encoding="utf-8")
+    table = text[text.index("### The JSON of a run") : text.index("## Rehearsing")]
+    for key, value in told.items():
+        assert f"`{key}`" in table or f"`{key}." in table, key
+        if key in ("data", "judge", "escalation", "result", "old_labels", "rubric"):
+            for inner in value:
+                assert f"`{key}.{inner}`" in table or f"`.{inner}`" in table, (key, inner)
