@@ -10,7 +10,7 @@ from audit.agreement import estimate_agreement
 from audit.alarms import Copies, Evidence, deduplicated, raise_alarms
 from audit.breakdowns import break_down, interval_kind, mean_disagreement, reweight
 from audit.ceiling import ceiling_band
-from audit.columns import guess
+from audit.columns import ChosenColumns, guess
 from audit.conflicts import write_conflicts
 from audit.disagreement import IntervalKind, by_group_size, estimate_disagreement
 from audit.errors import ArgumentError
@@ -129,9 +129,24 @@ def audit_duplicates(
             merge_labels=merge_labels, drop_copies=drop_copies, one_per=one_per, missing=tuple(missing),
         )  # fmt: skip
         return audit_table(
-            table, columns, settings=settings, classes=classes, ladder=ladder, notes=chosen.reasons,
+            table, columns, settings=settings, classes=classes, ladder=ladder, notes=_notes(chosen, columns),
             show_conflicts=show_conflicts, conflicts_file=conflicts_file,
         )  # fmt: skip
+
+
+def _notes(chosen: ChosenColumns, columns: Columns) -> tuple[str, ...]:
+    """What was guessed, and the columns by whose names more could be told."""
+    roles = (
+        ("--split", chosen.split, columns.split),
+        ("--annotator", chosen.annotator, columns.annotator),
+        ("--row-id", chosen.row_id, columns.row_id),
+        ("--time", chosen.time, columns.time),
+    )
+    unused = [
+        f"{option} {name}" for option, name, given in roles if name and not given and name not in columns.by
+    ]
+    more = (f"more could be told with {', '.join(unused)}, by the names of these columns",) if unused else ()
+    return (*chosen.reasons, *more)
 
 
 def audit_table(
