@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from relabel.decisions import Follower
 from relabel.people import question
 from relabel.recall import Recall
 from relabel.records import Status, Verdict
@@ -83,8 +84,8 @@ def _ranked(
 ) -> Iterator[tuple[tuple[int, float, int], int, Doubt]]:
     """(rank, item, what is known of it so far) of every doubtful item, in file order."""
     worklist = recall.worklist
-    seconds = _Follower(worklist.verdicts("adjudicator"))
-    people = _Follower(worklist.verdicts("human"))
+    seconds = Follower(worklist.verdicts("adjudicator"))
+    people = Follower(worklist.verdicts("human"))
     names: list[str] = [place.model for place in recall.places]
     for number, first in worklist.verdicts("judge"):
         second, person = seconds.at(number), people.at(number)
@@ -128,16 +129,3 @@ def _doubt(first: Verdict, second: Verdict | None, below: float) -> tuple[int | 
     if verdict.confidence < below:
         return 2, sure, f"the {role} is unsure ({verdict.confidence:.2f}, {verdict.confidence_kind})"
     return None, sure, ""
-
-
-class _Follower:
-    """Looks items up, in rising order, in an iterator of (item, verdict) that rises too."""
-
-    def __init__(self, verdicts: Iterator[tuple[int, Verdict]]) -> None:
-        self._verdicts = verdicts
-        self._next = next(verdicts, None)
-
-    def at(self, number: int) -> Verdict | None:
-        while self._next is not None and self._next[0] < number:
-            self._next = next(self._verdicts, None)
-        return self._next[1] if self._next is not None and self._next[0] == number else None
