@@ -27,7 +27,7 @@ T = TypeVar("T")
 Role = Literal["judge", "adjudicator", "human"]
 ROLES: tuple[Role, ...] = ("judge", "adjudicator", "human")
 BATCH = 2_000
-READER_MEMORY = "200MB"
+READER_MEMORY = "128MB"
 
 _SCHEMA = """
 CREATE TABLE item (
@@ -144,7 +144,8 @@ class Worklist:
         digest = f"CASE WHEN {empty} THEN NULL ELSE unhex(left(sha256(concat_ws(' ', {whole})), 32)) END"
         # DuckDB would read far ahead of the reader, and keep what it read, for as long as there is memory.
         table.con.execute("SET threads = 1")
-        table.con.execute(f"SET memory_limit = '{READER_MEMORY}'")
+        if table.report.format in ("csv", "tsv", "jsonl"):  # a chunk of Parquet must fit whole
+            table.con.execute(f"SET memory_limit = '{READER_MEMORY}'")
         table.materialise(f"SELECT {digest} AS digest, r AS old FROM {forms}", "relabel_rows")
         cursor = table.con.execute("SELECT digest, old FROM relabel_rows")
         while batch := cursor.fetchmany(BATCH):
