@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from audit.errors import ArgumentError, ColumnError
 from audit.reading import open_table
+from relabel.calibration import Calibration, calibrate_verdicts
 from relabel.records import ConfidenceKind, Verdict
 from relabel.rubric import Rubric
 from relabel.worklist import Item, Worklist
@@ -50,8 +51,12 @@ class Gold:
         kinds = [v.confidence_kind for v in self.verdicts if v.confidence is not None]
         return max(sorted({k for k in kinds if k}), key=kinds.count, default=None)
 
+    def calibration(self) -> tuple[Calibration, ...]:
+        """Each kind of confidence against gold."""
+        return calibrate_verdicts(zip(self.verdicts, self.sample.labels, strict=True))
+
     def to_dict(self) -> dict[str, Any]:
-        """Counts: items, those with a verdict, those that agree."""
+        """Counts (items, those with a verdict, those that agree), and the calibration of each kind of confidence."""
         labelled = [v for v in self.verdicts if v.label is not None]
         agreed = sum(v.label == label for v, label in zip(self.verdicts, self.sample.labels, strict=True))
         return {
@@ -59,6 +64,7 @@ class Gold:
             "labelled": len(labelled),
             "agreed": agreed,
             "agreement": agreed / len(labelled) if labelled else None,
+            "calibration": [one.to_dict() for one in self.calibration()],
         }
 
 

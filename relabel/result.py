@@ -123,6 +123,15 @@ class RunResult:
                 f"gold: of what the judge gives a confidence of {t.threshold:.4f} or more ({t.coverage:.1%} of gold)"
                 f" {t.agreed} of {t.kept} agree; at least {t.lower:.3f}, with probability {1 - t.delta:.0%}"
             )
+        if self.gold is not None:
+            lines.append(
+                f"gold: the judge agrees on {self.gold['agreed']:,} of {self.gold['labelled']:,} items"
+            )
+            lines += [
+                f"  its confidence ({one['kind']}): {one['confidence']:.3f} on average, right on"
+                f" {one['accuracy']:.3f}; ECE {one['ece']:.3f} (chance alone: {one['ece_by_chance']:.3f})"
+                for one in self.gold["calibration"]
+            ]
         lines.append("labels from " + ", ".join(f"{who} {n:,}" for who, n in self.sources.items()))
         if self.compared:
             lines.append(f"{self.kept / self.compared:.1%} of {self.compared:,} old labels are kept")
