@@ -84,6 +84,13 @@ def test_exact_limits_always_cover(pairs: int) -> None:
     assert 0.95 <= worst < 0.952
 
 
+def test_a_one_sided_limit_would_break_the_promise() -> None:
+    # without a conflict [0, 1 - .05^(1/50)] instead of [0, 1 - .025^(1/50)]: d just above it is missed by no conflict
+    # (chance .05) and by seven or more (.025)
+    limits = [(0.0, no_conflict_upper(50)), *(clopper_pearson(x, 50) for x in range(1, 51))]
+    assert covered(limits, no_conflict_upper(50) + 1e-9) == pytest.approx(0.925, abs=0.001)
+
+
 def test_wilson_against_the_delta_method() -> None:
     # the case of the design: n = 50, eps = .02, d = 2*.02*.98 = .0392. Mapped Wilson limits hold eps in .954 of
     # samples; eps +- 1.96 standard errors of the delta method only in .86: without a conflict it has no width
