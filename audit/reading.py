@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 import duckdb
 
+from audit.errors import ArgumentError
 from audit.reading_scan import Options, Plan, ReadReport, Scan, named, plan_scans
 from audit.reading_text import Ragged, Scratch
 from audit.reading_typed import literal, quote
@@ -84,14 +85,14 @@ class Table:
         while True:
             try:
                 with ThreadPoolExecutor(1) as pool:
-                    breaks = pool.submit(self._scan.breaks) if self._scan.breaks else None
+                    counting = pool.submit(self._scan.marks) if self._scan.marks else None
                     self.con.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} AS {select}")
                     counted = self.con.execute(f"SELECT count(*) FROM {quote(name)}").fetchone()
                 rows = int(counted[0]) if counted else 0
-                feeds, bare = breaks.result() if breaks else (rows, 0)
-                if not bare and (rows == feeds or (rows < feeds and not self._scan.parallel)):
+                marks = counting.result() if counting else None
+                if marks is None or self._scan.accepts(rows, marks):
                     return rows
-                self._advance(strict=bool(bare))
+                self._advance(strict=not marks.sound)
             except _READING as error:
                 self._advance_after(error)
 
@@ -110,8 +111,10 @@ class Table:
 
         The connection serves nothing else meanwhile. Raises what :meth:`materialise` raises.
         """
-        while self._scan.parallel:  # several threads would read ahead, and nothing would check them
+        while self._scan.parallel:  # several threads would read ahead
             self._advance()
+        if self._scan.marks and not self._scan.marks().sound:
+            self._advance(strict=True)
         names = ", ".join(map(quote, self.columns if columns is None else columns))
         done = 0
         while True:
@@ -121,7 +124,9 @@ class Table:
                 while batch := cursor.fetchmany(_BATCH):
                     done += len(batch)
                     yield batch
-                return
+                if self._scan.marks is None or self._scan.accepts(done, self._scan.marks()):
+                    return
+                self._advance(strict=True)
             except _READING as error:
                 self._advance_after(error)
 
@@ -176,6 +181,8 @@ def open_table(
     ArgumentError
         An option cannot be what was given.
     """
+    if ragged not in get_args(Ragged):
+        raise ArgumentError(f"ragged is {ragged!r}; give one of {', '.join(get_args(Ragged))}")
     scratch = Scratch()
     con = duckdb.connect(
         config={

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from audit.errors import ArgumentError, InputError
 from audit.reading_sniff import Header, find_encoding, find_header, unique_names
 from audit.reading_text import (
     Copy,
+    Marks,
     Ragged,
     Scratch,
-    count_breaks,
+    count_marks,
     fetch,
     recheck_encoding,
     strict_copy,
@@ -68,18 +69,21 @@ class ReadReport:
 class Scan:
     """One way to read a source.
 
-    ``relation`` is SQL, ``cells`` an expression that gives each column as text. ``breaks`` counts line feeds and bare
-    carriage returns (see :func:`audit.reading_text.count_breaks`), to check the number of rows: it must be that of
-    line feeds where several threads read (``parallel``), and not above it else. ``changes`` are the fields of the
-    report that become known by it.
+    ``relation`` is SQL, ``cells`` an expression that gives each column as text, ``changes`` the fields of the report
+    that become known by it. ``marks`` counts the file's line ends, to check the number of rows by: it must be that of
+    line feeds where several threads read (``parallel``), and not above it else.
     """
 
     relation: str
     cells: Sequence[str]
-    blanks: bool = False  # cells may be empty strings, not NULL
-    breaks: Callable[[], tuple[int, int]] | None = None
-    parallel: bool = False
     changes: Mapping[str, Any] = field(default_factory=dict)
+    blanks: bool = False  # cells may be empty strings, not NULL
+    marks: Callable[[], Marks] | None = None
+    parallel: bool = False
+
+    def accepts(self, rows: int, marks: Marks) -> bool:
+        """Whether a number of rows can be right."""
+        return marks.sound and (rows == marks.feeds or (rows < marks.feeds and not self.parallel))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +183,7 @@ def _read_csv(path: Path, width: int, *, delimiter: str, quote: str, parallel: b
         f"read_csv({file_literal(path)}, auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {literal(delimiter)}, quote = {literal(quote)}, escape = {literal(quote)}, "
         f"strict_mode = true, null_padding = false, ignore_errors = false, parallel = {parallel}"
-        f"{more or f', max_line_size = {_LONGEST}'})"
+        f"{more or f', max_line_size = {_LONGEST}, buffer_size = {2 * _LONGEST}'})"
     )
 
 
@@ -232,9 +236,10 @@ def _separated(path: Path, header: Header, options: Options, report: ReadReport,
 
     def direct(*, parallel: bool) -> Scan:
         relation = _read_csv(path, width, delimiter=dialect.delimiter, quote=dialect.quote, parallel=parallel)
-        return Scan(
-            relation=relation, cells=_names(width), breaks=partial(count_breaks, path), parallel=parallel
+        count = partial(
+            count_marks, path, delimiter=dialect.delimiter, quote=dialect.quote, closely=not parallel
         )
+        return Scan(relation=relation, cells=_names(width), marks=cache(count), parallel=parallel)
 
     def strict() -> Scan:
         changes: dict[str, Any] = {}
@@ -258,16 +263,21 @@ def _separated(path: Path, header: Header, options: Options, report: ReadReport,
     odd_header = any("\n" in cell or "\r" in cell for cell in header.cells)
     odd = dialect.newline == "\r" or dialect.preamble or dialect.escape or dialect.bare or odd_header
     scans: list[Callable[[], Scan]] = [strict]
-    if not odd and dialect.delimiter.isascii():
+    if not odd and (dialect.delimiter + dialect.quote).isascii():
         scans.insert(0, partial(direct, parallel=False))
         if not dialect.breaks:
             scans.insert(0, partial(direct, parallel=True))
+    plain: tuple[str, ...] = ()
+    if options.quoting is None and not dialect.quote:
+        plain = (
+            "quotes were read as plain text, as nothing seems to be quoted; pass --quote '\"' if cells are",
+        )
     report = replace(
         report,
         format="tsv" if dialect.delimiter == "\t" else "csv",
         delimiter=dialect.delimiter,
         quote=dialect.quote,
-        notes=(*report.notes, *renamed),
+        notes=(*report.notes, *renamed, *plain),
     )
     return Plan(columns=columns, report=report, scans=scans)
 

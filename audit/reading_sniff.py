@@ -116,8 +116,15 @@ def find_encoding(sample: bytes, *, whole: bool) -> str:
         (False, True, True, True): "utf-32-le",
         (True, True, True, False): "utf-32-be",
     }
-    codec = by_nul.get(wide) or utf8_or_not(iter([sample]), whole=whole)
-    if codec == "cp1252" and b"\0" in sample:
+    if wide in by_nul:
+        return by_nul[wide]
+    try:
+        codec = utf8_or_not(iter([sample]), whole=whole)
+    except InputError:
+        codec = ""
+        if b"\0" not in sample:
+            raise
+    if b"\0" in sample and codec != "utf-8":
         raise InputError("this is not a text file; give CSV, TSV, JSON, Parquet or a workbook")
     return codec
 
@@ -186,7 +193,8 @@ def find_header(
 
     Every separator and quoting that is not given is tried. That one wins under which the header has more than one
     column and most records are as wide as it; ties go to the more usual one (see :data:`DELIMITERS`,
-    :data:`QUOTINGS`). ``whole`` says that ``text`` is the whole file.
+    :data:`QUOTINGS`), and that nothing is quoted is believed only if all records are as wide. ``whole`` says that
+    ``text`` is the whole file.
 
     Raises
     ------
@@ -211,6 +219,8 @@ def find_header(
     for d, q, e in dict.fromkeys(candidates):
         if d not in (q, e):
             trial = _try(text, Dialect(delimiter=d, quote=q, escape=e, preamble=bool(hint)), whole=whole)
+            if trial and quoting is None and not q and trial.share < 1:
+                continue
             if trial and (best is None or trial._rank > best._rank):
                 best = trial
     if best is None:
@@ -267,8 +277,8 @@ def _fits(cells: Sequence[str], width: int, dialect: Dialect) -> bool:
 
 
 def fits(cells: Sequence[str], width: int) -> bool:
-    """Whether a record has ``width`` cells; one more is let pass if it is empty (a separator ends the line)."""
-    return len(cells) == width or (len(cells) == width + 1 > 2 and not cells[-1])
+    """Whether a record has ``width`` cells; more are let pass if they are empty (separators end the line)."""
+    return len(cells) == width or (len(cells) > width > 1 and not any(cells[width:]))
 
 
 def unique_names(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

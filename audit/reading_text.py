@@ -26,9 +26,10 @@ from audit.reading_sniff import Dialect, fits, parse, utf8_or_not
 
 __all__ = [
     "Copy",
+    "Marks",
     "Ragged",
     "Scratch",
-    "count_breaks",
+    "count_marks",
     "fetch",
     "recheck_encoding",
     "strict_copy",
@@ -181,19 +182,40 @@ def to_utf8(path: Path, encoding: str, scratch: Scratch) -> Path:
                 return target
 
 
-def count_breaks(path: Path) -> tuple[int, int]:
-    """Return how many line feeds a file holds, those at its end left out, and how many bare carriage returns."""
-    feeds = bare = 0
+@dataclass(frozen=True, kw_only=True)
+class Marks:
+    """What a text file holds: ``feeds``, its line feeds without those at its end, and whether it is ``sound``.
+
+    It is not if a carriage return stands without a line feed, if quotes do not come in pairs, or, looked at closely,
+    if a quote has other characters on both sides: what DuckDB makes of such files is not always right.
+    """
+
+    feeds: int
+    sound: bool
+
+
+def count_marks(path: Path, *, delimiter: str, quote: str, closely: bool) -> Marks:
+    """Count line ends and quotes in a file; ``quote`` may be empty."""
+    feeds = bare = quotes = stray = 0
     tail = b""
+    edges = np.frombuffer(f"{delimiter}{quote}\r\n".encode(), dtype=np.uint8)
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(_CHUNK):
-            feeds += int(np.count_nonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")))
+            codes = np.frombuffer(chunk, dtype=np.uint8)
+            feeds += int(np.count_nonzero(codes == ord("\n")))
+            quotes += int(np.count_nonzero(codes == ord(quote))) if quote else 0
             returns = chunk.count(b"\r")
-            if returns:
-                bare += returns - chunk.count(b"\r\n")
+            bare += returns - chunk.count(b"\r\n") if returns else 0
             bare -= tail.endswith(b"\r") and chunk.startswith(b"\n")
             tail = chunk[-4096:]
-    return feeds - tail[len(tail.rstrip(b"\r\n")) :].count(b"\n"), bare
+            if closely and quote:
+                places = 1 + np.flatnonzero(
+                    codes[1:-1] == ord(quote)
+                )  # the few at the ends of chunks are left out
+                beside = np.isin(codes[places - 1], edges) | np.isin(codes[places + 1], edges)
+                stray += int(np.count_nonzero(~beside))
+    feeds -= tail[len(tail.rstrip(b"\r\n")) :].count(b"\n")
+    return Marks(feeds=feeds, sound=not (bare or stray or quotes % 2))
 
 
 def recheck_encoding(path: Path) -> str:
@@ -291,10 +313,10 @@ def _rows(
         elif fault:
             more += 1
         else:
-            fault = f"line {line}: {len(cells)} fields where {width} were expected"
+            fault = f"line {line}: {len(cells)} field{'s' * (len(cells) > 1)} where {width} were expected"
             too_wide = len(cells) > width
     if fault:
-        others = f" (and {more} more such lines)" if more else ""
+        others = f" (and {more} more such line{'s' * (more > 1)})" if more else ""
         raise InputError(f"{fault}{others}; {_remedy(too_wide, dialect.delimiter)}")
 
 
