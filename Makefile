@@ -58,8 +58,9 @@ examples: $(VENV)/.core ## Write the generated files of examples/ again
 study: $(VENV)/.core ## Run the coverage study of the intervals and write its table into docs/ (long)
 	$(BIN)/python benchmarks/coverage_study.py
 
-bench: $(VENV)/.dev ## Measure speed and memory against a bare DuckDB query and against pandas (long)
-	$(BIN)/python benchmarks/speed.py
+bench: $(VENV)/.dev ## Measure speed and memory, as ratios within one run (long)
+	@for script in $(sort $(wildcard benchmarks/*_speed.py benchmarks/*_time.py benchmarks/*_memory.py \
+		benchmarks/*_throughput.py)); do echo "$$script"; $(BIN)/python $$script || exit 1; done
 
 pins: ## Resolve the newest versions that pyproject.toml allows and write them into constraints.txt
 	@rm -rf build/pins && mkdir -p build
