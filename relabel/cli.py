@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from relabel.cli_endpoint import probe, rehearse
+from relabel.cli_people import register
 
 app = typer.Typer(
     name="relabel",
@@ -291,6 +292,7 @@ def status(
 
 app.command()(probe)
 app.command()(rehearse)
+register(app, run=run)
 
 
 def _json(result: Any) -> str:

@@ -58,14 +58,15 @@ class Recall:
     unasked: dict[str, int] = field(default_factory=dict)
 
     def asked(self, role: Role) -> Iterator[Asked]:
-        """Every item that ``role`` is to judge, gold items first, with what the journal says."""
-        items: Iterable[Item] = self.worklist.read(escalated=role == "adjudicator")
-        if role == "judge":
-            if self.gold is not None:
-                yield from self._look(self.gold.sample.items, role)
-            yield from self._look(items, role)
-        elif len(self.places) > 1:
-            yield from self._look(items, role)
+        """Every request that ``role`` is to answer, once, gold's first, with what the journal says."""
+        twice: set[str] = set()
+        if role == "judge" and self.gold is not None:
+            for asked in self._look(self.gold.sample.items, role):
+                twice.add(asked.request.key)
+                yield asked
+        for asked in self._look(self.worklist.read(escalated=role == "adjudicator"), role):
+            if asked.request.key not in twice:
+                yield asked
 
     def _look(self, items: Iterable[Item], role: Role) -> Iterator[Asked]:
         place = self.places[1 if role == "adjudicator" else 0]
