@@ -162,6 +162,6 @@ def minute(text: str) -> str:
         f"THEN floor({value} / {60 * 10 ** (digits - 8)})::BIGINT::VARCHAR"
         for digits in (8, 11, 14, 17)
     )
-    read = f"date_trunc('minute', try_cast({text} AS TIMESTAMP))::VARCHAR"
+    read = f"floor(epoch(try_cast({text} AS TIMESTAMPTZ)) / 60)::BIGINT::VARCHAR"
     cut = rf"regexp_replace({text}, '(\d:\d\d):\d\d([.,]\d+)?', '\1')"
     return f"CASE {since} WHEN regexp_matches({text}, '\\d:\\d\\d') THEN coalesce({read}, {cut}) END"

@@ -11,7 +11,7 @@ import numpy as np
 
 from audit import grouping_queries as queries
 from audit.errors import ArgumentError
-from audit.grouping_conflicts import conflict_groups, hardest_items
+from audit.grouping_conflicts import conflict_groups
 from audit.grouping_queries import AnnotatorPair
 from audit.grouping_rows import Columns, Rows, copied
 from audit.normalise import LEVELS, is_blank, normal_forms
@@ -231,7 +231,9 @@ class Repeats:
         if self.columns.split is not None:
             value = f"coalesce({source.detail(self.columns.split)}, '{EMPTY}')"
             found = self._make_up(value)
-            out["split"] = MakeUp(tuple(found), *np.array(list(found.values()), np.int64).reshape(-1, 2).T)
+            out["split"] = MakeUp(
+                tuple(map(str, found)), *np.array(list(found.values()), np.int64).reshape(-1, 2).T
+            )
         if source.items:
             out["length"] = self._by_length
         return out
@@ -277,16 +279,16 @@ class Repeats:
     def _by_length(self) -> MakeUp:
         """Items by classes of length that hold about equally many of them."""
         found = self._make_up(self._length)
-        lengths = np.array(list(found), np.int64)
-        sides = np.array(list(found.values()), np.int64).reshape(-1, 2)
+        if not found:
+            return MakeUp((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        lengths, sides = np.array(list(found), np.int64), np.array(list(found.values()), np.int64)
         reached = np.cumsum(sides.sum(axis=1))
-        wanted = np.ceil(reached[-1:] * np.arange(1, self.length_bins + 1) / self.length_bins)
-        last = np.unique(np.searchsorted(reached, wanted)) if len(lengths) else np.zeros(0, np.int64)
-        starts = np.append(0, last[:-1] + 1) if len(last) else last
-        spans = ((lengths[a], lengths[b]) for a, b in zip(starts, last, strict=True))
+        wanted = np.ceil(reached[-1] * np.arange(1, self.length_bins + 1) / self.length_bins)
+        last = np.unique(np.searchsorted(reached, wanted))
+        starts = np.append(0, last[:-1] + 1)
+        spans = zip(lengths[starts], lengths[last], strict=True)
         names = tuple(f"{low}-{high}" if low < high else f"{low}" for low, high in spans)
-        repeated, others = np.add.reduceat(sides, starts).T if len(last) else sides.T
-        return MakeUp(names, repeated, others)
+        return MakeUp(names, *np.add.reduceat(sides, starts).T)
 
     def _length_class(self, length: str) -> str:
         """SQL for the class of a length."""
@@ -294,10 +296,6 @@ class Repeats:
             f"WHEN {length} <= {name.split('-')[-1]} THEN '{name}'" for name in self._by_length.categories
         )
         return f"CASE {' '.join(cases)} END" if self._by_length.categories else "''"
-
-    def hardest(self, limit: int | None = None) -> str:
-        """SQL for the disagreeing items, hardest first, see :func:`audit.grouping_conflicts.hardest_items`."""
-        return hardest_items(self.table, limit=limit)
 
     def conflicts(self, limit: int | None = None) -> list[ConflictGroup]:
         """The disagreeing items, hardest first, see :func:`audit.grouping_conflicts.conflict_groups`."""

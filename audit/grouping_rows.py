@@ -202,9 +202,8 @@ def _read_counts(con: duckdb.DuckDBPyConnection, prefix: str, columns: Sequence[
     wrong = con.execute(
         f"SELECT r, lab, cell FROM ({numbers}) WHERE w IS NULL OR w < 0 OR w > 1e9 OR w <> floor(w) ORDER BY r LIMIT 1",
         [list(columns)],
-    ).fetchone()
-    if wrong is not None:
-        row, column, cell = wrong
+    ).fetchall()
+    for row, column, cell in wrong:
         raise ArgumentError(
             f"row {row + 1}, column {column!r}: {cell!r} is no number of votes; give whole numbers from 0 to 1e9, "
             "or name columns of labels with --label-columns"

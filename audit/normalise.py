@@ -6,7 +6,7 @@ Four levels, each coarser than the one before, so that they make a ladder:
     the text as it is in the file;
 ``space``
     Unicode form NFC; every run of white space is one space, none at the ends; characters that show nothing (soft
-    hyphen, zero-width space, word joiner, byte order mark, direction marks) are removed. White space is Unicode's
+    hyphen, zero-width space, word joiner, byte order mark, direction marks, NUL) are removed. White space is Unicode's
     White_Space property, so no-break spaces, tabs and line ends are among it. Zero-width joiners stay: they change
     how Persian, Indic scripts and emoji read;
 ``case``
@@ -30,13 +30,13 @@ __all__ = ["LEVELS", "is_blank", "normal_forms", "prefix_keys"]
 LEVELS = ("none", "space", "case", "punctuation")
 
 _SPACES = r"\t\n\x0b\f\r\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
-_INVISIBLE = r"\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}\x{feff}"
+_INVISIBLE = r"\x00\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}\x{feff}"
 _APOSTROPHES = "''’ʼ"
 
 #: Characters that are neither of the two above and that no composition changes, nor their lower case: a text of
 #: these is in NFC. A mark that follows one can be taken off again by strip_accents (so no Hangul here).
 _CALM = (
-    r"\x00-\x08\x0e-\x{84}\x{86}-\x{9f}\x{a1}-\x{ac}\x{ae}-\x{2ff}\x{400}-\x{482}"
+    r"\x01-\x08\x0e-\x{84}\x{86}-\x{9f}\x{a1}-\x{ac}\x{ae}-\x{2ff}\x{400}-\x{482}"
     r"\x{2010}-\x{2027}\x{2030}-\x{205e}\x{20a0}-\x{20bf}"
     r"\x{3001}-\x{3029}\x{3041}-\x{3096}\x{30a1}-\x{30fa}\x{4e00}-\x{9fff}\x{ff01}-\x{ff5e}"
 )
@@ -104,7 +104,7 @@ def _folded(query: str, count: int, level: str, keep: str = "") -> str:
 
 def _irregular(text: str) -> str:
     """SQL that is true unless ``text`` is ASCII and all white space before its end is single inner spaces."""
-    controls = " OR ".join(f"contains({text}, chr({code}))" for code in (9, 10, 11, 12, 13))
+    controls = " OR ".join(f"contains({text}, chr({code}))" for code in (0, 9, 10, 11, 12, 13))
     return f"strlen({text}) <> length({text}) OR contains({text}, '  ') OR {controls} OR starts_with({text}, ' ')"
 
 
