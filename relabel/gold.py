@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.errors import ArgumentError, ColumnError
 from audit.reading import open_table
-from relabel.calibration import Calibration, calibrate_verdicts
 from relabel.records import ConfidenceKind, Verdict
 from relabel.rubric import Rubric
 from relabel.worklist import Item, Worklist
+
+if TYPE_CHECKING:
+    from relabel.calibration import Calibration
 
 __all__ = ["Gold", "GoldSample", "read_gold"]
 
@@ -53,6 +55,10 @@ class Gold:
 
     def calibration(self) -> tuple[Calibration, ...]:
         """Each kind of confidence against gold."""
+        from relabel.calibration import (
+            calibrate_verdicts,
+        )  # here: it needs scipy.stats, which is slow to load
+
         return calibrate_verdicts(zip(self.verdicts, self.sample.labels, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
