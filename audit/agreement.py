@@ -52,8 +52,8 @@ def estimate_agreement(patterns: CountPatterns, *, level: float = 0.95) -> Agree
 
     With D the observed and E the expected disagreement, 1 - coefficient = D/E. Its variance is the linearised
     one (each item's influence on D - (D/E) E), and the limits of D with that variance, as in
-    :func:`audit.intervals.effective_interval`, are divided by E. Percentile bootstrap limits cover far less
-    with few conflicts (docs/coverage.md). Without any conflict: one-sided, from the limit of d.
+    :func:`audit.intervals.effective_interval`, are divided by E. Percentile bootstrap limits cover less
+    (docs/coverage.md, part 7). Without any conflict: one-sided, from the limit of d.
     """
     kappa, alpha = retest_kappa(patterns), krippendorff_alpha(patterns)
     if kappa is None or alpha is None:

@@ -86,7 +86,8 @@ METHODS: tuple[Method, ...] = (
         sentence=(
             "Where every repeated item has two labels, Wilson's score interval of d, its end points mapped "
             "through ε_K. Groups of mixed sizes: a bootstrap over items gives the variance of d, and the limits "
-            "are Clopper and Pearson's at the sample size which that variance implies. No conflict at all: "
+            "are Clopper and Pearson's at the sample size which that variance implies, with one more item of the "
+            "largest or of no disagreement. No conflict at all: "
             "one-sided, d ≤ 1 − α^(1/n) with α = 1 − level. The JSON names the method of every number."
         ),
         source="Wilson, J. Am. Stat. Assoc. 22 (1927) 209–212; Korn & Graubard, Survey Methodology 24 (1998) 193–201",

@@ -229,12 +229,14 @@ def bootstrap_part(samples: int) -> str:
             yield [sizes, f"{n}", f"{k}", f"{rate:.2f}", share(held), share(limit), f"{100 * gap:.1f} %"]
 
     names = ["group sizes", "n", "K", "ε", "10,000 draws", "endless draws", "largest gap"]
+    error = (0.95 * 0.05 / samples) ** 0.5
     return f"""\
 ## 5. The bootstrap against its limit
 
 Tables 2 to 4 and 6 use the variance that the bootstrap of `estimate_disagreement` tends to with endless draws,
-Σ (d_i − d)²/n². Here is the function itself, 10,000 draws, on {samples:,} samples a cell; the gap is the largest
-difference between an end of the two intervals, as a share of the width.
+Σ (d_i − d)²/n². Here is the function itself, 10,000 draws, on {samples:,} samples a cell (standard error {error:.3f}): what
+counts is that the two columns agree. The gap is the largest difference between an end of the two intervals, as a
+share of the width.
 
 {table(names, rows())}"""
 
