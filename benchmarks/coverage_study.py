@@ -234,9 +234,9 @@ def bootstrap_part(samples: int) -> str:
 ## 5. The bootstrap against its limit
 
 Tables 2 to 4 and 6 use the variance that the bootstrap of `estimate_disagreement` tends to with endless draws,
-Σ (d_i − d)²/n². Here is the function itself, 10,000 draws, on {samples:,} samples a cell (standard error {error:.3f}): what
-counts is that the two columns agree. The gap is the largest difference between an end of the two intervals, as a
-share of the width.
+Σ (d_i − d)²/n². Here is the function itself, 10,000 draws, on {samples:,} samples a cell (standard error {error:.3f}):
+what counts is that the two columns agree. The gap is the largest difference between an end of the two intervals, as
+a share of the width.
 
 {table(names, rows())}"""
 
