@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, get_args
@@ -18,6 +19,7 @@ from audit.reading_typed import literal, quote
 __all__ = ["Ragged", "ReadReport", "Table", "open_table", "quote"]
 
 _BATCH = 2_000
+_ROOM = 200_000_000
 _READING = (
     duckdb.InvalidInputException,
     duckdb.ConversionException,
@@ -117,18 +119,33 @@ class Table:
             self._advance(strict=True)
         names = ", ".join(map(quote, self.columns if columns is None else columns))
         done = 0
-        while True:
-            window = f"LIMIT {limit - done}" if limit is not None else ""
-            try:
-                cursor = self.con.execute(f"SELECT {names} FROM {self.name} {window} OFFSET {done}")
-                while batch := cursor.fetchmany(_BATCH):
-                    done += len(batch)
-                    yield batch
-                if self._scan.marks is None or self._scan.accepts(done, self._scan.marks()):
-                    return
-                self._advance(strict=True)
-            except _READING as error:
-                self._advance_after(error)
+        # DuckDB keeps what it has read of a file as long as there is room: this leaves it little
+        short = True
+        self.con.execute(f"SET memory_limit = '{self._memory() + _ROOM} bytes'")
+        try:
+            while True:
+                window = f"LIMIT {limit - done}" if limit is not None else ""
+                try:
+                    cursor = self.con.execute(f"SELECT {names} FROM {self.name} {window} OFFSET {done}")
+                    while batch := cursor.fetchmany(_BATCH):
+                        done += len(batch)
+                        yield batch
+                    if self._scan.marks is None or self._scan.accepts(done, self._scan.marks()):
+                        return
+                    self._advance(strict=True)
+                except _READING as error:
+                    if short and isinstance(error, duckdb.OutOfMemoryException):  # some rows need more
+                        short = False
+                        self.con.execute("RESET memory_limit")
+                    else:
+                        self._advance_after(error)
+        finally:
+            with suppress(duckdb.ConnectionException):  # closed in the meantime
+                self.con.execute("RESET memory_limit")
+
+    def _memory(self) -> int:
+        used = self.con.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()
+        return int(used[0] or 0) if used else 0
 
     def close(self) -> None:
         """Close the connection and remove temporary files."""

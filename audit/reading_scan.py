@@ -133,7 +133,7 @@ def plan_scans(con: duckdb.DuckDBPyConnection, source: Any, options: Options, sc
 def _typed(
     con: duckdb.DuckDBPyConnection, relation: str, report: ReadReport, names: Sequence[str] | None = None
 ) -> Plan:
-    described, cells, notes = text_columns(con, relation)
+    described, cells, whole = text_columns(con, relation)
     columns, renamed = unique_names(names or described)
     if con.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchone() is None:
         raise InputError(_NO_ROWS)
@@ -160,13 +160,11 @@ def _workbook(path: Path, options: Options, report: ReadReport, scratch: Scratch
 
 
 def _copied(copy: Copy, width: int, **changes: Any) -> Scan:
-    sizes = (
-        f", max_line_size = {copy.longest}, buffer_size = {2 * copy.longest}"
-        if copy.longest > _LONGEST
-        else ""
+    relation = _read_csv(
+        copy.path, width, quote='"', delimiter=",", parallel=False, longest=max(copy.longest, _LONGEST)
     )
     return Scan(
-        relation=_read_csv(copy.path, width, quote='"', delimiter=",", parallel=False, more=sizes),
+        relation=relation,
         cells=_names(width),
         changes={**changes, "notes": (*changes.get("notes", ()), *copy.notes)},
     )
@@ -176,14 +174,17 @@ def _names(width: int) -> list[str]:
     return [f"c{place}" for place in range(width)]
 
 
-def _read_csv(path: Path, width: int, *, delimiter: str, quote: str, parallel: bool, more: str = "") -> str:
+def _read_csv(
+    path: Path, width: int, *, delimiter: str, quote: str, parallel: bool, longest: int | None = None
+) -> str:
     """SQL that reads separated text and leaves DuckDB nothing to guess; a row of another width is an error."""
     columns = ", ".join(f"'{name}': 'VARCHAR'" for name in _names(width))
+    limit = longest or _LONGEST
     return (
         f"read_csv({file_literal(path)}, auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {literal(delimiter)}, quote = {literal(quote)}, escape = {literal(quote)}, "
-        f"strict_mode = true, null_padding = false, ignore_errors = false, parallel = {parallel}"
-        f"{more or f', max_line_size = {_LONGEST}, buffer_size = {2 * _LONGEST}'})"
+        f"strict_mode = true, null_padding = false, ignore_errors = false, parallel = {parallel}, "
+        f"max_line_size = {limit}, buffer_size = {2 * limit})"
     )
 
 
@@ -290,13 +291,15 @@ def _json(
     scans: list[Callable[[], Scan]] = []
     try:
         keys = json_keys(con, f"read_json_objects({file_literal(path)}, format = '{shape}')")
-        if len({key.casefold() for key in keys}) == len(keys):
+        if len({key.casefold() for key in keys} - {""}) == len(keys):
             fields = ", ".join(f"{literal(key)}: 'VARCHAR'" for key in keys)
             relation = (
                 f"read_json({file_literal(path)}, format = '{shape}', records = true, columns = {{{fields}}})"
             )
             scans = [lambda: Scan(relation=relation, cells=[quote(key) for key in keys], blanks=True)]
     except duckdb.Error:
+        keys = []
+    if not keys:
         keys = list(dict.fromkeys(key for record in json_rows(path, array=array) for key in record))
     if not keys:
         raise InputError("no records; give a list of objects, or one object a line")

@@ -32,8 +32,8 @@ def file_literal(path: Path) -> str:
     return literal(re.sub(r"([\[*?])", r"[\1]", str(path)))
 
 
-def text_columns(con: duckdb.DuckDBPyConnection, relation: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the names of a relation's columns, an SQL expression that gives each as text, and notes.
+def text_columns(con: duckdb.DuckDBPyConnection, relation: str) -> tuple[list[str], list[str], list[int]]:
+    """Return the names of a relation's columns, an SQL expression that gives each as text, and which lost a point.
 
     Numbers become their plain string, a column of decimals that holds only whole numbers becomes whole (``1``,
     not ``1.0``: what data frames make of whole numbers with gaps), NaN is missing, dates are ISO, nested values JSON.
@@ -41,11 +41,12 @@ def text_columns(con: duckdb.DuckDBPyConnection, relation: str) -> tuple[list[st
     described = con.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     names = [str(row[0]) for row in described]
     types = [str(row[1]) for row in described]
+    # NaN is told by its text: isnan() trusts the statistics of Parquet files, which leave NaN out
     decimals = [name for name, kind in zip(names, types, strict=True) if kind in ("DOUBLE", "FLOAT")]
     whole: set[str] = set()
     if decimals:
         tests = ", ".join(
-            f"coalesce(bool_and(isnan({c}) OR ({c} = trunc({c}) AND abs({c}) < 1e15)), false)"
+            f"coalesce(bool_and({c}::VARCHAR = 'nan' OR ({c} = trunc({c}) AND abs({c}) < 1e15)), false)"
             for c in map(quote, decimals)
         )
         answers = con.execute(f"SELECT {tests} FROM {relation}").fetchone() or ()
@@ -54,19 +55,15 @@ def text_columns(con: duckdb.DuckDBPyConnection, relation: str) -> tuple[list[st
     for name, kind in zip(names, types, strict=True):
         column = quote(name)
         if name in whole:
-            cell = f"CASE WHEN NOT isnan({column}) THEN {column}::BIGINT::VARCHAR END"
+            cell = f"CASE WHEN {column}::VARCHAR <> 'nan' THEN {column}::BIGINT::VARCHAR END"
         elif name in decimals:
-            cell = f"CASE WHEN NOT isnan({column}) THEN {column}::VARCHAR END"
+            cell = f"nullif({column}::VARCHAR, 'nan')"
         elif kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION")):
             cell = f"to_json({column})::VARCHAR"
         else:
             cell = column if kind == "VARCHAR" else f"{column}::VARCHAR"
         cells.append(cell)
-    held = ", ".join(sorted(whole))
-    notes = (
-        [f"stored as decimals but whole numbers throughout, read as 1 and not 1.0: {held}"] if whole else []
-    )
-    return names, cells, notes
+    return names, cells, [place for place, name in enumerate(names) if name in whole]
 
 
 class _Stream:

@@ -209,7 +209,7 @@ def test_rows_on_the_seams_of_the_parallel_reader_are_not_lost(
     long = [table[0], *[["x", *[""] * (len(table[0]) - 1)]] * 30, *table[1:] * times]
     path = save(tmp_path / "table.csv", dump(long, lineterminator=terminator))
     with pytest.MonkeyPatch.context() as patch:
-        # DuckDB's buffers hold sixteen of the longest lines: a small limit makes many seams
+        # a buffer holds two of the longest lines: a small limit makes many seams
         patch.setattr(reading_scan, "_LONGEST", buffer)
         check(long, path)
 
