@@ -137,6 +137,10 @@ def _typed(
     columns, renamed = unique_names(names or described)
     if con.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchone() is None:
         raise InputError(_NO_ROWS)
+    held = ", ".join(columns[place] for place in whole)
+    notes = (
+        (f"stored as decimals but whole numbers throughout, read as 1 and not 1.0: {held}",) if whole else ()
+    )
     report = replace(report, notes=(*report.notes, *renamed, *notes))
     return Plan(
         columns=columns, report=report, scans=[lambda: Scan(relation=relation, cells=cells, blanks=True)]
