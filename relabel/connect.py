@@ -124,6 +124,7 @@ async def connect(
                 params=wishes(rubric, settings),
                 price=where.price,
                 longest_reply=settings.max_tokens * (1 + RAISE),
+                draws=lambda: 1 if client.capabilities.logprobs else settings.samples,
             )
     finally:
         if client.capabilities != before:

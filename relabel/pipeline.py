@@ -44,13 +44,14 @@ class Judge:
     """Who is asked, with which parameters, at what price; ``tokens`` learns from the replies.
 
     ``params`` are the wishes that go into every `Request`; ``longest_reply`` is the most completion tokens that
-    one request may be charged for.
+    one reply may be charged for, and ``draws`` tells how many replies an item takes, as far as is known by now.
     """
 
     client: Client
     params: Mapping[str, Any]
     price: Price | None = None
     longest_reply: int = 1024
+    draws: Callable[[], int] = lambda: 1
     tokens: TokenRate = field(default_factory=TokenRate)
 
 
@@ -241,8 +242,9 @@ class _Run:
         while not self.stop.requested:
             if self.budget.limit is None or price is None:
                 return 0.0
-            # The longest it can get: half as many tokens again as guessed, and a reply up to its limit.
-            amount = price.cost(1.5 * tokens.prompt(size), self.judge.longest_reply)
+            # The most it can cost: half as many tokens again as guessed, one repeat, and replies up to their limit.
+            draws = self.judge.draws()
+            amount = price.cost(1.5 * tokens.prompt(size) * (draws + 1), self.judge.longest_reply * draws)
             if self.budget.reserve(amount):
                 return amount
             if not self.budget.promises:
