@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from audit.errors import ArgumentError
 from audit.reading_typed import literal, quote
@@ -181,6 +181,16 @@ def _write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Cel
     import xlsxwriter  # type: ignore[import-untyped]
 
     book = xlsxwriter.Workbook(str(path), {"constant_memory": True})
+    try:
+        _fill_sheet(book, columns, rows)
+    finally:  # closes its own temporary files
+        try:
+            book.close()
+        except xlsxwriter.exceptions.FileCreateError as error:
+            raise OSError(str(error)) from error
+
+
+def _fill_sheet(book: Any, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     sheet = book.add_worksheet("rows")
     sheet.freeze_panes(1, 0)
     heading = book.add_format({"bold": True})
@@ -205,4 +215,3 @@ def _write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Cel
                 widths[place] = max(widths[place], len(str(cell)))
     for place, width in enumerate(widths):
         sheet.set_column(place, place, min(max(width, 8), 80) + 1)
-    book.close()
