@@ -89,8 +89,7 @@ class Table:
                 with ThreadPoolExecutor(1) as pool:
                     counting = pool.submit(self._scan.marks) if self._scan.marks else None
                     self.con.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} AS {select}")
-                    counted = self.con.execute(f"SELECT count(*) FROM {quote(name)}").fetchone()
-                rows = int(counted[0]) if counted else 0
+                    rows = int(self._ask(f"count(*) FROM {quote(name)}"))
                 marks = counting.result() if counting else None
                 if marks is None or self._scan.accepts(rows, marks):
                     return rows
@@ -121,7 +120,9 @@ class Table:
         done = 0
         # DuckDB keeps what it has read of a file as long as there is room: this leaves it little
         short = True
-        self.con.execute(f"SET memory_limit = '{self._memory() + _ROOM} bytes'")
+        usual = self._ask("current_setting('memory_limit')")
+        used = self._ask("(SELECT sum(memory_usage_bytes) FROM duckdb_memory())")
+        self.con.execute(f"SET memory_limit = '{int(used or 0) + _ROOM} bytes'")
         try:
             while True:
                 window = f"LIMIT {limit - done}" if limit is not None else ""
@@ -136,16 +137,16 @@ class Table:
                 except _READING as error:
                     if short and isinstance(error, duckdb.OutOfMemoryException):  # some rows need more
                         short = False
-                        self.con.execute("RESET memory_limit")
+                        self.con.execute(f"SET memory_limit = '{usual}'")
                     else:
                         self._advance_after(error)
         finally:
             with suppress(duckdb.ConnectionException):  # closed in the meantime
-                self.con.execute("RESET memory_limit")
+                self.con.execute(f"SET memory_limit = '{usual}'")
 
-    def _memory(self) -> int:
-        used = self.con.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()
-        return int(used[0] or 0) if used else 0
+    def _ask(self, expression: str) -> Any:
+        found = self.con.execute(f"SELECT {expression}").fetchone()
+        return found[0] if found else None
 
     def close(self) -> None:
         """Close the connection and remove temporary files."""
