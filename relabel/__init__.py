@@ -12,27 +12,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from relabel.agree import audit_pipeline
+    from relabel.batch import collect_batch, write_batch
+    from relabel.calibration import calibrate
     from relabel.capabilities import Capabilities, verdict_params
     from relabel.client import JudgeClient
     from relabel.connect import Settings
     from relabel.gate import Gate
     from relabel.journal import Journal
     from relabel.parse import parse_reply, verdict_of
+    from relabel.prevalence import estimate_prevalence
     from relabel.records import Judged, Reply, Request, Status, Verdict
     from relabel.rehearse import Counts, Fault, Profile, Rate, RehearsalServer, Script
+    from relabel.review import export_review, import_review
     from relabel.rubric import Label, Rubric
     from relabel.run import Job
     from relabel.spellings import Spellings
 
 _HOMES = {
+    "agree": ("audit_pipeline",),
+    "batch": ("collect_batch", "write_batch"),
+    "calibration": ("calibrate",),
     "capabilities": ("Capabilities", "verdict_params"),
     "client": ("JudgeClient",),
     "connect": ("Settings",),
     "gate": ("Gate",),
     "journal": ("Journal",),
     "parse": ("parse_reply", "verdict_of"),
+    "prevalence": ("estimate_prevalence",),
     "records": ("Judged", "Reply", "Request", "Status", "Verdict"),
     "rehearse": ("Counts", "Fault", "Profile", "Rate", "RehearsalServer", "Script"),
+    "review": ("export_review", "import_review"),
     "rubric": ("Label", "Rubric"),
     "run": ("Job",),
     "spellings": ("Spellings",),
@@ -60,9 +70,16 @@ __all__ = [
     "Spellings",
     "Status",
     "Verdict",
+    "audit_pipeline",
+    "calibrate",
+    "collect_batch",
+    "estimate_prevalence",
+    "export_review",
+    "import_review",
     "parse_reply",
     "verdict_of",
     "verdict_params",
+    "write_batch",
 ]
 
 
