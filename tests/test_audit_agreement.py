@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from audit.agreement import class_shares, estimate_agreement, krippendorff_alpha, retest_kappa
 from audit.disagreement import estimate_disagreement
-from audit.intervals import no_conflict_upper
+from audit.intervals import bootstrap_totals, no_conflict_upper
 from audit.patterns import CountPatterns
 from tests.naive import Table, annotate, labels_of, tables
 
@@ -82,6 +82,28 @@ def test_no_chance_level_no_coefficient(counts: object, says: str) -> None:
     assert str(found.reason).startswith(says)
     assert retest_kappa(patterns(counts)) is None
     assert krippendorff_alpha(patterns(counts)) is None
+
+
+def test_the_width_is_that_of_the_bootstrap() -> None:
+    # 3,000 items are enough for the interval to be the estimate and 1.96 standard errors; those of the bootstrap
+    # have a relative error of 1/sqrt(2 * 20,000) = .5 %. With a rare class most of the variance is in E, not in D
+    rng = np.random.default_rng(12)
+    sizes = rng.choice([2, 3, 8], p=[0.6, 0.3, 0.1], size=3_000)
+    found = patterns(annotate(rng, sizes=sizes, rates=np.full(3_000, 0.1), prevalence=[0.95, 0.05]))
+    ones = found.counts.toarray()[:, 1].astype(float)
+    n, d = found.sizes.astype(float), found.disagreement
+    columns = np.column_stack([np.ones(len(n)), d, ones / n, n, n * d, ones])
+    items, d_sum, share, labels, nd_sum, count = bootstrap_totals(
+        columns, found.items, draws=20_000, rng=rng
+    ).T
+    m, q = share / items, count / labels
+    kappa = 1 - (d_sum / items) / (2 * m * (1 - m))
+    alpha = 1 - (nd_sum / labels) / (2 * q * (1 - q) * labels / (labels - 1))
+    both = estimate_agreement(found)
+    for part, draws in ((both.kappa, kappa), (both.alpha, alpha)):
+        assert part.high is not None
+        assert part.low is not None
+        assert part.high - part.low == pytest.approx(2 * 1.96 * draws.std(), rel=0.03)
 
 
 def test_no_conflict_is_one_sided() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from audit.disagreement import (
     by_class,
@@ -258,6 +259,18 @@ def test_a_class_that_never_agrees_is_not_known_to() -> None:
     assert part.estimate == 1.0
     assert part.low is not None
     assert part.low < 0.5
+
+
+def test_upper_limit_of_a_class_adds_one_conflict() -> None:
+    # 50 aa, 3 ab: label a has 1.5 conflicts in 51.5 labels' worth of items, b 1.5 in 1.5. One more ab (.5 of .5)
+    # makes R = 2/52; the residuals are .5(1 - R) for 4 items and -R for 50; size R(1 - R)/variance
+    ratio = 2 / 52
+    variance = (4 * (0.5 * (1 - ratio)) ** 2 + 50 * ratio**2) / 52**2
+    size = ratio * (1 - ratio) / variance
+    part = by_class(patterns([[2, 0], [1, 1]], [50, 3]))[0]
+    assert part.value == "0"
+    assert part.estimate == pytest.approx(1.5 / 51.5)
+    assert part.high == pytest.approx(stats.beta.ppf(0.975, ratio * size, (1 - ratio) * size), rel=1e-9)
 
 
 def test_by_group_size_by_hand() -> None:

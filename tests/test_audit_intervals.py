@@ -138,6 +138,13 @@ def test_effective_limits_hold_the_mean(values: list[float], level: float, room:
     assert mean - 1e-12 <= high <= max(largest, 1e-9) + 1e-12
 
 
+def test_the_upper_limit_ends_at_the_largest_score() -> None:
+    # five triples of two classes, four of them 2 : 1 (d_i = 2/3, no triple can have more)
+    mean, variance = 4 * (2 / 3) / 5, (2 / 3) ** 2 * 0.8 * 0.2 / 5
+    assert effective_interval(mean, variance, 5, largest=2 / 3)[1] == 2 / 3
+    assert effective_interval(mean, variance, 5)[1] > 0.8
+
+
 def test_one_item_says_little() -> None:
     # one group of four, split 2 : 2, has d_i = 1 - 4/12 = 2/3 and no variance to see
     low, high = effective_interval(2 / 3, 0.0, 1)
