@@ -222,7 +222,7 @@ def import_review(job: Job, answers: str | Path) -> ReviewImport:
             unanswered.add(one.key)
         else:
             people = given.setdefault(one.key, {})
-            who = one.by or f"{len(people)}"  # of the same person the last answer counts
+            who = one.by or f"#{len(people)}"  # of the same person the last answer counts
             if who not in people or people[who].at <= one.at:
                 people[who] = one
     settled, contested = _settle(given, spellings)

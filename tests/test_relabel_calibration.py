@@ -6,6 +6,9 @@ import pytest
 from audit.errors import ArgumentError
 from relabel.calibration import calibrate, calibrate_verdicts
 from relabel.records import Status, Verdict
+from relabel.rehearse import RehearsalServer, Script
+from tests.command import write_csv
+from tests.relabel_kit import KEY, make_job, text_of, truth, truth_of
 
 
 def test_by_hand():
@@ -111,3 +114,26 @@ def test_kinds_are_kept_apart():
 def test_bad_arguments_are_refused(confidence, right, more):
     with pytest.raises(ArgumentError):
         calibrate(confidence, right, kind="logprob", **more)
+
+
+def test_a_run_with_gold_tells_the_calibration_of_its_judge(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    write_csv(tmp_path / "gold.csv", ["text", "gold"], [(text_of(n), truth_of(n)) for n in range(200)])
+    told = {}
+    for name, informative in (("informative", True), ("flat", False)):
+        script = Script(truth=truth(200), error=0.2, informative=informative, seed=1)
+        with RehearsalServer(script) as server:
+            folder = tmp_path / name
+            folder.mkdir()
+            job = make_job(folder, server.base_url, items=20, gold=tmp_path / "gold.csv")
+            result = job.run()
+        (told[name],) = result.gold["calibration"]
+        assert f"ECE {told[name]['ece']:.3f}" in result.summary()
+    # the scripted judge is right with the probability that it states: item by item, or on the whole
+    assert {one["kind"] for one in told.values()} == {"logprob"}
+    assert {one["items"] for one in told.values()} == {200}
+    assert min(one["p_value"] for one in told.values()) > 0.01
+    assert len(told["informative"]["bins"]) == 10
+    assert len(told["flat"]["bins"]) == 1  # one confidence for all
+    accuracy = [part["accuracy"] for part in told["informative"]["bins"]]
+    assert accuracy[0] < 0.75 < 0.95 < accuracy[-1]

@@ -460,3 +460,16 @@ def test_the_commands_go_round(tmp_path, server):
     assert (
         run("relabel", "run", *words, "--quiet", "--format", "json").json["result"]["sources"]["human"] >= 1
     )
+
+
+def test_two_nameless_rows_that_contradict_are_no_answer(tmp_path, server):
+    job = finished(tmp_path, server)
+    export_review(job, out=tmp_path / "review.csv", most=1)
+    row = read_table(tmp_path / "review.csv")[0]
+    rows = [{**row, "human_label": label} for label in ("rain", "sun")]
+    write_rows(tmp_path / "answers.csv", list(row), [list(one.values()) for one in rows])
+    found = import_review(job, tmp_path / "answers.csv")
+    assert (found.taken, len(found.contested)) == (0, 1)
+    assert "row 1: people are split" in found.contested[0]
+    write_rows(tmp_path / "answers.csv", list(row), [list(rows[0].values())] * 2)
+    assert import_review(job, tmp_path / "answers.csv").labels == {"rain": 1}
