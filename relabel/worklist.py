@@ -16,9 +16,11 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+import duckdb
+
 from audit.errors import ArgumentError
 from audit.normalise import normal_forms
-from audit.reading import Table, quote
+from audit.reading import Table
 from relabel.records import Status, Verdict
 
 __all__ = ["HELPABLE", "ROLES", "Decision", "Item", "Role", "Worklist", "batches", "decide", "normalise"]
@@ -26,8 +28,6 @@ __all__ = ["HELPABLE", "ROLES", "Decision", "Item", "Role", "Worklist", "batches
 T = TypeVar("T")
 Role = Literal["judge", "adjudicator", "human"]
 ROLES: tuple[Role, ...] = ("judge", "adjudicator", "human")
-BATCH = 2_000
-READER_MEMORY = "128MB"
 
 _SCHEMA = """
 CREATE TABLE item (
@@ -105,6 +105,7 @@ class Worklist:
         self.table = table
         self.inputs = tuple(inputs)
         self.label = label
+        self._columns = [*self.inputs, *([label] if label else [])]
         self.rows = self.items = self.empty = 0
         self._con = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._con.execute("PRAGMA journal_mode = OFF")
@@ -133,24 +134,21 @@ class Worklist:
 
     def _digests(self) -> Iterator[list[tuple[bytes | None, str | None]]]:
         """(digest of the normal forms, old label) of every row, in file order; a row without text has no digest."""
-        table, count = self.table, len(self.inputs)
+        count = len(self.inputs)
         texts = [f"t{k}" for k in range(count)]
-        cells = ", ".join(f"{quote(name)} AS {text}" for name, text in zip(self.inputs, texts, strict=True))
-        old = quote(self.label) if self.label else "NULL"
-        forms = normal_forms(f"(SELECT {old} AS r, {cells} FROM {table.name})", texts, "case")
+        cells = ", ".join(f"unnest(${k + 2}::VARCHAR[]) AS {text}" for k, text in enumerate(texts))
+        forms = normal_forms(f"(SELECT unnest($1::VARCHAR[]) AS r, {cells})", texts, "case")
         empty = " AND ".join(f"n{k} = ''" for k in range(count))
         # The lengths keep ("ab", "c") and ("a", "bc") apart.
         whole = ", ".join(f"length(n{k}), n{k}" for k in range(count))
         digest = f"CASE WHEN {empty} THEN NULL ELSE unhex(left(sha256(concat_ws(' ', {whole})), 32)) END"
-        # DuckDB would read far ahead of the reader, and keep what it read, for as long as there is memory.
-        table.con.execute("SET threads = 1")
-        if table.report.format in ("csv", "tsv", "jsonl"):  # a chunk of Parquet must fit whole
-            table.con.execute(f"SET memory_limit = '{READER_MEMORY}'")
-        table.materialise(f"SELECT {digest} AS digest, r AS old FROM {forms}", "relabel_rows")
-        cursor = table.con.execute("SELECT digest, old FROM relabel_rows")
-        while batch := cursor.fetchmany(BATCH):
-            yield batch
-        table.con.execute("DROP TABLE relabel_rows")
+        self.table.con.execute("SET threads = 1")  # with more, DuckDB reads far ahead of the reader
+        with duckdb.connect() as con:
+            con.execute("SET threads = 1")
+            for batch in self.table.rows(self._columns):
+                columns = [list(column) for column in zip(*batch, strict=True)]
+                old = columns[count] if self.label else [None] * len(batch)
+                yield con.execute(f"SELECT {digest}, r FROM {forms}", [old, *columns[:count]]).fetchall()
 
     def links(self) -> Iterator[tuple[int, str | None]]:
         """(item, old label) of every row, in file order."""
@@ -162,7 +160,7 @@ class Worklist:
         wanted = iter(self._con.execute(f"SELECT first, id FROM item WHERE {where} ORDER BY id"))
         first, number = next(wanted, (0, 0))
         at = 0
-        for batch in self.table.rows([*self.inputs, *([self.label] if self.label else [])]):
+        for batch in self.table.rows(self._columns):
             for cells in batch:
                 at += 1
                 if at == first:
