@@ -18,6 +18,7 @@ from audit.errors import ArgumentError
 from relabel.agree_gold import report_gold
 from relabel.agree_measure import measure, paired_difference
 from relabel.agree_results import AgreeResult, NotAccuracy, Stratum
+from relabel.capabilities import Capabilities
 from relabel.decisions import machine_decisions
 from relabel.engine import Engine
 from relabel.progress import Progress
@@ -215,15 +216,19 @@ class _Audit:
         return drawn
 
     def _varied(self) -> tuple[str, ...]:
-        settings = self.job.settings
-        told = (
-            "the endpoint's own temperature"
-            if settings.temperature is None
-            else f"temperature {settings.temperature:g}"
+        settings, place = self.job.settings, self.engine.asked[0]
+        seen = self.engine.journal.capabilities(base_url=place.base_url, model=place.model)
+        can = Capabilities.from_dict(seen or {})
+        if settings.temperature is None or can.temperature is False:
+            told = "the endpoint's own temperature"
+        else:
+            told = f"temperature {settings.temperature:g}"
+        seed = (
+            f"seed {settings.seed} + 1000 for each draw"
+            if can.seed is not False
+            else "no seed, as it takes none"
         )
-        varied = [
-            f"the draw: {told}, seed {settings.seed} + 1000 for each further draw where the endpoint takes a seed"
-        ]
+        varied = [f"the draw: {told}, {seed}"]
         if self.shuffle:
             varied.append("the order of the labels and of the clauses in the prompt")
         return tuple(varied)

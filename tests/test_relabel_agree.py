@@ -237,7 +237,7 @@ def test_nothing_varied_measures_nothing_and_says_so(tmp_path):
         shuffled = audit_pipeline(job, items=60)
     assert fixed.new.disagreement.estimate == 0.0
     assert any("they measure nothing" in line for line in fixed.warnings)
-    assert len(fixed.varied) == 1
+    assert fixed.varied == ("the draw: temperature 0, no seed, as it takes none",)
     assert (
         shuffled.new.disagreement.estimate > 0.1
     )  # the scripted judge is swayed by any change of the prompt
