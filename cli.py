@@ -100,7 +100,9 @@ def dupes(
     Example: audit dupes data.csv --item text --label label --split split --html report.html
     """
     from audit.duplicates import audit_duplicates
+    from audit.writing import check_outputs
 
+    check_outputs(file, out, html, conflicts)
     result = audit_duplicates(
         file, item=_names(item), label=label, label_columns=_names(label_columns), counts=_names(counts),
         row_id=row_id, annotator=annotator, time=time, split=split, by=_names(by), classes=_names(classes) or None,

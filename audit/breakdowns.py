@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import stats
 
-from audit.disagreement import IntervalKind, by_class, estimate_disagreement
+from audit.disagreement import IntervalKind, by_class, estimate_disagreement, item_mean
 from audit.grouping import Columns, Repeats
 from audit.homogeneity import compare_values
-from audit.intervals import wilson
 from audit.patterns import CountPatterns
 from audit.results import Breakdown, Comparison, Disagreement, Reweighted, Settings
 
@@ -46,7 +45,7 @@ def break_down(
         )
     by.setdefault("class", by_class(repeats.patterns, level=settings.level))
     if columns.annotator is not None:
-        by.setdefault("annotator_pair", _annotator_pairs(repeats, settings.level))
+        by.setdefault("annotator_pair", _annotator_pairs(repeats, settings))
     return by, comparisons
 
 
@@ -72,14 +71,18 @@ def _by_value(parts: Mapping[str, CountPatterns], settings: Settings) -> tuple[B
     return tuple(rows)
 
 
-def _annotator_pairs(repeats: Repeats, level: float) -> tuple[Breakdown, ...]:
+def _annotator_pairs(repeats: Repeats, settings: Settings) -> tuple[Breakdown, ...]:
     rows = []
-    for first, second, pairs, conflicts in repeats.annotator_pairs(_MOST_VALUES):
-        low, high = wilson(conflicts, pairs, level=level)
+    for first, second, pairs, conflicts, items in repeats.annotator_pairs(_MOST_VALUES):
+        d = item_mean(
+            conflicts / pairs, items, level=settings.level, draws=min(settings.draws, 2_000), seed=settings.seed,
+            interval=interval_kind(settings), binary=bool(np.all(pairs == 1)),
+        )  # fmt: skip
         rows.append(
             Breakdown(
-                value=f"{first} / {second}", items=pairs, pairs=pairs, conflicts=conflicts,
-                estimate=conflicts / pairs, low=low, high=high, method="Wilson",
+                value=f"{first} / {second}", items=int(items.sum()), pairs=int(pairs @ items),
+                conflicts=int(items[conflicts > 0].sum()), estimate=d.estimate, low=d.low, high=d.high,
+                method=d.method,
             )
         )  # fmt: skip
     return tuple(rows)

@@ -11,7 +11,11 @@ Each row of a disagreeing item stands in the file with its labels side by side a
 ``keep``
     this row stays and the item's other rows are left out (one row of the item);
 ``drop``
-    all rows of the item are left out.
+    all rows of the item are left out;
+a label of the data
+    every row of the item takes it.
+
+A label that is called as an action cannot be given; the action is meant.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from audit.grouping import Repeats
 from audit.grouping_conflicts import hardest_items
 from audit.reading import open_table
 from audit.results import Result
-from audit.writing import write_rows
+from audit.writing import check_outputs, write_rows
 
 __all__ = ["ACTIONS", "ResolvedConflicts", "resolve_conflicts", "write_conflicts"]
 
@@ -144,6 +148,7 @@ def resolve_conflicts(
         The list is no conflict file of this data, or an item's rows ask for different things, for a majority that
         there is not, or for an unknown action.
     """
+    check_outputs(source, conflicts, out)
     with open_table(source, **reading) as table, open_table(conflicts) as listed:
         chosen = guess(table, item=tuple(item), label=label)
         if chosen.label is None:
@@ -151,7 +156,10 @@ def resolve_conflicts(
         check_columns(listed, ("conflict", "majority", "resolve", "row", "label"), option="the conflict file")
         wanted = ("conflict", "majority", "resolve", "row", "label")
         asked = [cells for batch in listed.rows(wanted) for cells in batch]
-        changes, anew = _changes(asked, str(conflicts))
+        known: set[str | None] = {
+            cells[0] for batch in table.rows((chosen.label,)) for cells in batch if cells[0]
+        }
+        changes, anew = _changes(asked, known, str(conflicts))
         place = table.columns.index(chosen.label)
         done: Counter[str] = Counter()
         rows = (cells for batch in table.rows() for cells in batch)
@@ -162,7 +170,7 @@ def resolve_conflicts(
 
 
 def _changes(
-    asked: Sequence[Sequence[str | None]], name: str
+    asked: Sequence[Sequence[str | None]], known: set[str | None], name: str
 ) -> tuple[dict[int, tuple[str, str | None]], int]:
     """(label in the file, new label or None to leave the row out) by data row, and items left to label anew."""
     groups: dict[str, list[Sequence[str | None]]] = defaultdict(list)
@@ -171,32 +179,39 @@ def _changes(
     changes: dict[int, tuple[str, str | None]] = {}
     anew = 0
     for place, rows in groups.items():
-        actions = {(cells[2] or "").strip().lower() for cells in rows}
-        kept = [cells for cells in rows if (cells[2] or "").strip().lower() == "keep"]
-        unknown = actions - set(ACTIONS)
-        if unknown:
+        said = [_action(cells[2] or "", known, f"{name}: conflict {place}") for cells in rows]
+        kept = [n for n, action in enumerate(said) if action == "keep"]
+        if len(kept) > 1 or (not kept and len(set(said)) > 1):
             raise InputError(
-                f"{name}: conflict {place} says {sorted(unknown)[0]!r} in resolve; write one of {', '.join(ACTIONS)}"
+                f"{name}: the rows of conflict {place} ask for different things; write keep in the one row that is to "
+                "stay, or one action in all of them"
             )
-        if len(kept) > 1 or (not kept and len(actions) > 1):
-            raise InputError(
-                f"{name}: the rows of conflict {place} ask for different things; keep one row, or write one action "
-                "in all of them"
-            )
-        action = "keep" if kept else actions.pop()
-        if action == "majority" and not rows[0][1]:
+        action = "keep" if kept else said[0]
+        label = rows[0][1] if action == "majority" else action
+        if action == "majority" and label not in known:
             raise InputError(f"{name}: conflict {place} has no majority; choose another action")
         anew += action == "relabel"
-        for cells in rows:
+        for n, cells in enumerate(rows):
             number = str(cells[3] or "")
             if not number.isdecimal():
                 raise InputError(
                     f"{name}: {number!r} in the column row is no row number; keep that column as it was"
                 )
             old = cells[4] or ""
-            new = {"majority": rows[0][1], "relabel": old, "keep": old, "drop": None}[action]
-            changes[int(number)] = (old, None if kept and cells is not kept[0] else new)
+            stays = action == "relabel" or (kept and n == kept[0])
+            changes[int(number)] = (old, old if stays else None if kept or action == "drop" else label)
     return changes, anew
+
+
+def _action(text: str, known: set[str | None], where: str) -> str:
+    """The action that is written, or the label of the data."""
+    if text.strip().lower() in ACTIONS:
+        return text.strip().lower()
+    if text in known:
+        return text
+    raise InputError(
+        f"{where} says {text!r} in resolve; write one of {', '.join(ACTIONS)}, or a label that the data has"
+    )
 
 
 def _resolved(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 
-from audit.patterns import CountPatterns, PairContrast
+from audit.patterns import CountPatterns, IntArray, PairContrast
 
 __all__ = [
     "AnnotatorPair",
@@ -30,12 +30,16 @@ _SHIFT = 1 << 32
 
 
 class AnnotatorPair(NamedTuple):
-    """How often two annotators labelled one item, and how often differently; ``first`` may be ``second``."""
+    """How often two annotators labelled one item, and how often differently; ``first`` may be ``second``.
+
+    The arrays have shape (P,): pairs of labels of an item, those that differ, and the number of items with so many.
+    """
 
     first: str
     second: str
-    pairs: int
-    conflicts: int
+    pairs: IntArray
+    conflicts: IntArray
+    items: IntArray
 
 
 def number(con: duckdb.DuckDBPyConnection, query: str) -> int:
@@ -134,20 +138,25 @@ def annotator_pairs(con: duckdb.DuckDBPyConnection, votes: str, *, limit: int | 
     """Pairs of annotators (column ``v``) who labelled the same items, those with most pairs of labels first."""
     cells = f"SELECT g, v, code, sum(w) AS n FROM {votes} WHERE v IS NOT NULL GROUP BY ALL"
     totals = f"SELECT g, v, sum(n) AS n FROM ({cells}) GROUP BY ALL"
-    product = "sum(CASE WHEN p.v = q.v THEN p.n * (p.n - 1) // 2 ELSE p.n * q.n END)::BIGINT"
+    product = "CASE WHEN p.v = q.v THEN p.n * (p.n - 1) // 2 ELSE p.n * q.n END"
     pairs = (
-        f"SELECT p.v AS a, q.v AS b, {product} AS pairs FROM ({totals}) p JOIN ({totals}) q "
-        "ON p.g = q.g AND p.v <= q.v GROUP BY ALL"
+        f"SELECT p.g, p.v AS a, q.v AS b, {product} AS pairs FROM ({totals}) p JOIN ({totals}) q "
+        "ON p.g = q.g AND p.v <= q.v"
     )
     agreeing = (
-        f"SELECT p.v AS a, q.v AS b, {product} AS agreeing FROM ({cells}) p JOIN ({cells}) q "
+        f"SELECT p.g, p.v AS a, q.v AS b, sum({product}) AS agreeing FROM ({cells}) p JOIN ({cells}) q "
         "ON p.g = q.g AND p.code = q.code AND p.v <= q.v GROUP BY ALL"
     )
+    patterns = (
+        "SELECT a, b, pairs::BIGINT AS pairs, (pairs - coalesce(agreeing, 0))::BIGINT AS conflicts, count(*) AS items "
+        f"FROM ({pairs}) LEFT JOIN ({agreeing}) USING (g, a, b) WHERE pairs > 0 GROUP BY ALL"
+    )
     found = con.execute(
-        f"SELECT a, b, pairs, pairs - coalesce(agreeing, 0) FROM ({pairs}) LEFT JOIN ({agreeing}) USING (a, b) "
-        f"WHERE pairs > 0 ORDER BY pairs DESC, a, b{'' if limit is None else f' LIMIT {limit:d}'}"
+        f"SELECT a, b, list(pairs ORDER BY pairs, conflicts), list(conflicts ORDER BY pairs, conflicts), "
+        f"list(items ORDER BY pairs, conflicts) FROM ({patterns}) GROUP BY a, b "
+        f"ORDER BY sum(pairs * items) DESC, a, b{'' if limit is None else f' LIMIT {limit:d}'}"
     ).fetchall()
-    return [AnnotatorPair(*row) for row in found]
+    return [AnnotatorPair(a, b, *(np.array(column, np.int64) for column in rest)) for a, b, *rest in found]
 
 
 def minute(text: str) -> str:

@@ -12,14 +12,14 @@ from audit.errors import ArgumentError, ColumnError, InputError
 from audit.normalise import normal_forms
 from audit.reading import Table, open_table, quote
 from audit.results import Result
-from audit.writing import write_rows
+from audit.writing import check_outputs, write_rows
 
 __all__ = ["ANSWER_ROW", "LABEL_ROUND", "MergedAnswers", "merge_answers", "present"]
 
 #: Column of a plan that names the data row (1-based) an item was drawn from.
 ANSWER_ROW = "plan_row"
 
-#: Column added to the merged data: 1 for the rows of the file, 2 for the answers.
+#: Column added to the merged data: 1 for the rows of the file, 2 for the answers, 3 for those of a later plan ...
 LABEL_ROUND = "label_round"
 
 
@@ -30,12 +30,23 @@ class MergedAnswers(Result):
     rows: int
     answers: int
     blank: int
+    round: int
+    new_labels: tuple[str, ...]
     path: str
 
     def summary(self) -> str:
         """The merge in words."""
         blank = f" {self.blank:,} of the plan are still blank." if self.blank else ""
-        return f"Wrote {self.path}: {self.rows:,} rows of the data and {self.answers:,} second labels.{blank}"
+        new = (
+            f" Labels that the data did not have: {', '.join(map(repr, self.new_labels))}; if they are misspelt, "
+            "correct the answers and merge again."
+            if self.new_labels
+            else ""
+        )
+        return (
+            f"Wrote {self.path}: {self.rows:,} rows of the data and {self.answers:,} labels of round {self.round}."
+            f"{blank}{new}"
+        )
 
 
 def merge_answers(
@@ -51,9 +62,9 @@ def merge_answers(
 ) -> MergedAnswers:
     """Append the answers of a plan to the data, as second labels of their items.
 
-    The rows of the data come first, in order and untouched; :data:`LABEL_ROUND` tells the two apart. A second
-    label has the columns that the plan has; its other columns are empty, so that no record id or annotator is
-    passed on from the first label.
+    The rows of the data come first, in order and untouched; :data:`LABEL_ROUND` tells the rounds apart (data that
+    has the column already gets the next round). A second label has the columns that the plan has; its other columns
+    are empty, so that no record id or annotator is passed on from the first label.
 
     Raises
     ------
@@ -65,10 +76,7 @@ def merge_answers(
         chosen = guess(table, item=tuple(item), label=label)
         if chosen.label is None:
             raise ColumnError("a merge needs one label column: name it with --label")
-        if LABEL_ROUND in table.columns:
-            raise ArgumentError(
-                f"the data already has a column {LABEL_ROUND}: merge into the file before that"
-            )
+        check_outputs(source, answers, out)
         check_columns(plan, (ANSWER_ROW, *chosen.item, chosen.label), option="--merge")
         cells = [quote(c) if c in plan.columns else "NULL" for c in table.columns]
         given = f"{present(chosen.label, missing)}"
@@ -78,8 +86,16 @@ def merge_answers(
         ).fetchall()
         total = table.materialise(f"SELECT * FROM {table.name}", "whole")
         _check_answers(table, answered, chosen.item, normalise, total, str(answers))
-        write_rows(out, (*table.columns, LABEL_ROUND), _merged_rows(table, answered))
-    return MergedAnswers(rows=total, answers=len(answered), blank=asked - len(answered), path=str(out))
+        number = _next_round(table)
+        place = table.columns.index(chosen.label)
+        known = table.con.execute(f"SELECT DISTINCT {quote(chosen.label)} FROM whole").fetchall()
+        new = sorted({str(cells[1 + place]) for cells in answered} - {str(row[0]) for row in known})
+        columns = dict.fromkeys((*table.columns, LABEL_ROUND))
+        write_rows(out, tuple(columns), _merged_rows(table, answered, number))
+    return MergedAnswers(
+        rows=total, answers=len(answered), blank=asked - len(answered), round=number,
+        new_labels=tuple(new), path=str(out),
+    )  # fmt: skip
 
 
 def _check_answers(
@@ -124,14 +140,34 @@ def _check_answers(
         )
 
 
-def _merged_rows(table: Table, answered: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+def _next_round(table: Table) -> int:
+    """2, or one more than the last round that the data has."""
+    if LABEL_ROUND not in table.columns:
+        return 2
+    name = quote(LABEL_ROUND)
+    found = table.con.execute(
+        f"SELECT max(try_cast({name} AS INTEGER)), count(*) - count(try_cast({name} AS INTEGER)) FROM whole"
+    )
+    last, others = found.fetchone() or (None, 1)
+    if last is None or others:
+        raise ArgumentError(
+            f"the column {LABEL_ROUND} of the data holds no whole numbers: rename it before the merge"
+        )
+    return int(last) + 1
+
+
+def _merged_rows(table: Table, answered: Sequence[Sequence[Any]], number: int) -> Iterator[tuple[Any, ...]]:
     """Rows of the data, then the answers, each with its round."""
+    again = LABEL_ROUND in table.columns
     cursor = table.con.execute("SELECT * FROM whole ORDER BY rowid")
     while batch := cursor.fetchmany(10_000):
-        for row in batch:
-            yield (*row, "1")
+        for whole in batch:
+            yield whole if again else (*whole, "1")
+    place = table.columns.index(LABEL_ROUND) if again else len(table.columns)
     for cells in answered:
-        yield (*cells[1:], "2")
+        row: list[Any] = list(cells[1:])
+        row[place:] = [str(number), *row[place + 1 :]]
+        yield tuple(row)
 
 
 def present(label: str, missing: Sequence[str]) -> str:

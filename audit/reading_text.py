@@ -186,8 +186,8 @@ def to_utf8(path: Path, encoding: str, scratch: Scratch) -> Path:
 class Marks:
     """What a text file holds: ``feeds``, its line feeds without those at its end, and whether it is ``sound``.
 
-    It is not if a carriage return stands without a line feed, if quotes do not come in pairs, or, looked at closely,
-    if a quote has other characters on both sides: what DuckDB makes of such files is not always right.
+    It is not if a carriage return stands without a line feed, nor, looked at closely, if quotes do not come in pairs
+    or one has other characters on both sides: what DuckDB makes of such files is not always right.
     """
 
     feeds: int
@@ -203,12 +203,12 @@ def count_marks(path: Path, *, delimiter: str, quote: str, closely: bool) -> Mar
         while chunk := file.read(_CHUNK):
             codes = np.frombuffer(chunk, dtype=np.uint8)
             feeds += int(np.count_nonzero(codes == ord("\n")))
-            quotes += int(np.count_nonzero(codes == ord(quote))) if quote else 0
             returns = chunk.count(b"\r")
             bare += returns - chunk.count(b"\r\n") if returns else 0
             bare -= tail.endswith(b"\r") and chunk.startswith(b"\n")
             tail = chunk[-4096:]
             if closely and quote:
+                quotes += int(np.count_nonzero(codes == ord(quote)))
                 places = 1 + np.flatnonzero(
                     codes[1:-1] == ord(quote)
                 )  # the few at the ends of chunks are left out

@@ -16,13 +16,13 @@ import numpy as np
 
 from audit.columns import check_columns, guess
 from audit.duplicates import audit_duplicates
-from audit.errors import ArgumentError, ColumnError
+from audit.errors import ArgumentError, ColumnError, InputError
 from audit.merging import ANSWER_ROW, present
 from audit.normalise import normal_forms
 from audit.planning import Plan, pairs_needed
 from audit.reading import Table, open_table, quote
 from audit.results import Result
-from audit.writing import write_rows
+from audit.writing import check_outputs, write_rows
 
 __all__ = ["DrawnPlan", "PlannedNumber", "draw_plan", "plan_number"]
 
@@ -60,7 +60,8 @@ class DrawnPlan(Result):
             lines.append("Nothing written: name the file with --out plan.csv.")
         else:
             lines.append(
-                f"Wrote {self.path}: fill in the label column, then bring it back with --merge {self.path}."
+                f"Wrote {self.path}: fill in the label column (and one for who labelled, named as in the data), then "
+                f"bring it back with --merge {self.path}."
             )
         return "\n".join(lines)
 
@@ -127,6 +128,7 @@ def draw_plan(
     """
     if rows is not None and rows < 1:
         raise ArgumentError(f"a plan draws at least 1 row, not {rows}")
+    check_outputs(source, out)
     with open_table(source, **reading) as table:
         chosen = guess(table, item=tuple(item), label=label)
         if chosen.label is None:
@@ -149,6 +151,7 @@ def draw_plan(
             wanted = max(plan.pairs - existing, 0)
         drawn, strata = _draw(table, min(wanted, available), np.random.default_rng(seed))
         if out is not None and drawn.size:
+            _keep_answers(out, chosen.label)
             _write_plan(table, drawn, kept, chosen.label, out)
     return DrawnPlan(
         rows=int(drawn.size), available=available, existing=existing, plan=plan, strata=strata, seed=seed,
@@ -230,6 +233,24 @@ def _draw(table: Table, wanted: int, rng: np.random.Generator) -> tuple[np.ndarr
         rng.choice(rows[stratum == s], size=n, replace=False) for s, n in zip(strata, share, strict=True)
     ]
     return rng.permutation(np.concatenate(drawn)), len(strata)
+
+
+def _keep_answers(out: str | Path, label: str) -> None:
+    """Raise an ArgumentError when ``out`` is a plan that holds answers already."""
+    if not Path(out).is_file():
+        return
+    try:
+        with open_table(out) as old:
+            if ANSWER_ROW not in old.columns or label not in old.columns:
+                return
+            old.materialise(f"SELECT {quote(label)} AS answer FROM {old.name}", "old")
+            answers = int(_one(old, "SELECT count(answer) FROM old"))
+    except InputError:
+        return
+    if answers:
+        raise ArgumentError(
+            f"{out} is a plan with {answers:,} answers in it: merge them first, or name another file"
+        )
 
 
 def _write_plan(table: Table, drawn: np.ndarray, kept: Sequence[str], label: str, out: str | Path) -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 from audit.errors import ArgumentError
 from audit.reading_typed import literal, quote
 
-__all__ = ["Cell", "write_rows", "write_text"]
+__all__ = ["Cell", "check_outputs", "write_rows", "write_text"]
 
 Cell = str | int | float | bool | None
 
@@ -25,6 +25,20 @@ _SHEET_ROWS = 1_048_576
 _SHEET_CELL = 32_767
 _MEASURED = 200  # rows that decide how wide a column of a sheet is
 _BATCH = 20_000
+
+
+def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> None:
+    """Raise an ArgumentError when an output is the input file, or when two outputs are one file."""
+    taken = [Path(source)] if isinstance(source, str | os.PathLike) and str(source) != "-" else []
+    for output in outputs:
+        if output is None:
+            continue
+        path = Path(output)
+        if any(path.resolve() == other.resolve() for other in taken):
+            raise ArgumentError(
+                f"{path} is read or written already in this run: give the output another name"
+            )
+        taken.append(path)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -81,7 +81,7 @@ def test_keep_and_drop(data: Path, listed: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "column", "value", "part"),
     [
-        (0, "resolve", "guess", "write one of majority, relabel, keep, drop"),
+        (0, "resolve", "guess", "write one of majority, relabel, keep, drop, or a label"),
         (0, "resolve", "drop", "ask for different things"),
         (8, "row", "x", "no row number"),
         (8, "row", "99", "no row 99"),
@@ -97,6 +97,16 @@ def test_faulty_lists_are_refused(
     with pytest.raises(InputError, match=part):
         resolve_conflicts(data, write(tmp_path / "edited.csv", rows), out=out)
     assert not out.exists()
+
+
+def test_a_label_of_the_data_is_taken_for_all_rows(data: Path, listed: Path, tmp_path: Path) -> None:
+    rows = read(listed)
+    for row in rows:
+        if row["text"] == "five":
+            row["resolve"] = "b"
+    done = resolve_conflicts(data, write(tmp_path / "edited.csv", rows), out=tmp_path / "out.csv")
+    assert (done.changed, done.to_relabel) == (4, 1)
+    assert [r["label"] for r in read(tmp_path / "out.csv") if r["text"] == "five"] == ["b"] * 5
 
 
 def test_majority_that_there_is_not(data: Path, listed: Path, tmp_path: Path) -> None:

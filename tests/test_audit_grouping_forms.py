@@ -46,7 +46,7 @@ def test_votes_in_columns_make_each_row_an_item() -> None:
         assert not len(repeats.contrast("__adjacent").items)
         assert not len(repeats.contrast("__extras").items)
         assert set(repeats.representation()) == {"class"}
-        pairs = {(a, b): (n, c) for a, b, n, c in repeats.annotator_pairs()}
+        pairs = {(a, b): (int(n @ m), int(c @ m)) for a, b, n, c, m in repeats.annotator_pairs()}
         assert pairs == {("v1", "v2"): (2, 1), ("v1", "v3"): (1, 0), ("v2", "v3"): (1, 0)}
         (shown,) = repeats.conflicts(9)
         assert [(row.row, row.label, row.details["column"]) for row in shown.rows] == [

@@ -88,7 +88,9 @@ def test_out_and_html_write_files(pairs: Path, tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (0, "")
     assert json.loads(out.read_text(encoding="utf-8"))["repeats"]["items"] == 40
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
-    nowhere = run("dupes", pairs, "--item", "text", "--label", "label", "--out", tmp_path / "no" / "audit.txt")
+    nowhere = run(
+        "dupes", pairs, "--item", "text", "--label", "label", "--out", tmp_path / "no" / "audit.txt"
+    )
     assert nowhere.code == 2
     assert str(tmp_path / "no") in nowhere.err
 
@@ -196,16 +198,53 @@ def test_plan_and_merge_round_trip(pairs: Path, tmp_path: Path) -> None:
     )
     ran = run("plan", pairs, *named, "--merge", answers, "--out", merged)
     assert ran.code == 0, ran.err
-    assert "25 second labels. 5 of the plan are still blank" in ran.out
+    assert "25 labels of round 2. 5 of the plan are still blank" in ran.out
     kept = merged.read_text(encoding="utf-8").splitlines()
     assert [line.rsplit(",", 1)[0] for line in kept[1:181]] == pairs.read_text("utf-8").splitlines()[1:]
     found = run("dupes", merged, *named, "--format", "json").json
     assert found["repeats"]["items"] == 65
+    ran = run("plan", merged, *named, "--rows", "10", "--out", plan)  # the next round, from the merged data
+    assert "Drawn: 10 of 75 items" in ran.out
+    second = "\n".join(
+        f"{line}{'c' if n else ''}" for n, line in enumerate(plan.read_text("utf-8").splitlines())
+    )
+    (tmp_path / "second.csv").write_text(second, "utf-8")
+    ran = run("plan", merged, *named, "--merge", tmp_path / "second.csv", "--out", tmp_path / "third.csv")
+    assert "205 rows of the data and 10 labels of round 3." in ran.out
+    assert "Labels that the data did not have: 'c'" in ran.out
+    third = (tmp_path / "third.csv").read_text("utf-8").splitlines()
+    assert third[0] == "text,label,split,label_round"
+    assert [line.rsplit(",", 1)[1] for line in third[1:]] == ["1"] * 180 + ["2"] * 25 + ["3"] * 10
     wrong = answers.read_text("utf-8").replace("single", "other")
     answers.write_text(wrong, "utf-8")
     ran = run("plan", pairs, *named, "--merge", answers, "--out", merged)
     assert ran.code == 2
     assert "the file the plan was drawn from" in ran.err
+
+
+def test_no_output_replaces_what_was_read(pairs: Path, tmp_path: Path) -> None:
+    before = pairs.read_bytes()
+    named = ("--item", "text", "--label", "label")
+    other = tmp_path / "conflicts.csv"
+    run("dupes", pairs, *named, "--conflicts", other)
+    for words in (
+        ("dupes", pairs, *named, "--out", pairs),
+        ("dupes", pairs, *named, "--html", pairs),
+        ("dupes", pairs, *named, "--conflicts", tmp_path / "." / "pairs.csv"),
+        ("dupes", pairs, *named, "--out", tmp_path / "a", "--html", tmp_path / "a"),
+        ("plan", pairs, *named, "--rows", "3", "--out", pairs),
+        ("resolve", pairs, other, *named, "--out", pairs),
+        ("resolve", pairs, other, *named, "--out", other),
+    ):
+        ran = run(*words)
+        assert ran.code == 2, words
+        assert "give the output another name" in ran.err
+    assert pairs.read_bytes() == before
+    plan = tmp_path / "plan.csv"
+    plan.write_text("plan_row,text,label\n81,single 0,a\n", "utf-8")
+    ran = run("plan", pairs, *named, "--rows", "3", "--out", plan)
+    assert ran.code == 2
+    assert "1 answers in it" in ran.err
 
 
 def test_plan_refuses_to_show_the_label(pairs: Path) -> None:
