@@ -155,7 +155,7 @@ class _Audit:
                 for key, found in strata.items()
             ),
             draws=self.draws,
-            temperature=self.job.settings.temperature,
+            temperature=self._temperature(),
             varied=self._varied(),
             warnings=self._warnings(strange, same=new.disagreement.estimate == 0.0),
             new=new,
@@ -215,19 +215,21 @@ class _Audit:
                     )
         return drawn
 
-    def _varied(self) -> tuple[str, ...]:
-        settings, place = self.job.settings, self.engine.asked[0]
+    def _seen(self) -> Capabilities:
+        """What the judge's endpoint was seen to do."""
+        place = self.engine.asked[0]
         seen = self.engine.journal.capabilities(base_url=place.base_url, model=place.model)
-        can = Capabilities.from_dict(seen or {})
-        if settings.temperature is None or can.temperature is False:
-            told = "the endpoint's own temperature"
-        else:
-            told = f"temperature {settings.temperature:g}"
-        seed = (
-            f"seed {settings.seed} + 1000 for each draw"
-            if can.seed is not False
-            else "no seed, as it takes none"
-        )
+        return Capabilities.from_dict(seen or {})
+
+    def _temperature(self) -> float | None:
+        """The temperature as it is sent; None where it is left to the endpoint."""
+        return None if self._seen().temperature is False else self.job.settings.temperature
+
+    def _varied(self) -> tuple[str, ...]:
+        heat = self._temperature()
+        told = "the endpoint's own temperature" if heat is None else f"temperature {heat:g}"
+        seeded = self._seen().seed is not False
+        seed = f"seed {self.seed} + 1000 for each draw" if seeded else "no seed, as it takes none"
         varied = [f"the draw: {told}, {seed}"]
         if self.shuffle:
             varied.append("the order of the labels and of the clauses in the prompt")
@@ -235,7 +237,7 @@ class _Audit:
 
     def _warnings(self, strange: Sequence[str], *, same: bool) -> tuple[str, ...]:
         warnings = []
-        if self.job.settings.temperature == 0.0:
+        if self._temperature() == 0.0:
             warnings.append(
                 "At temperature 0 a deterministic endpoint gives the same prompt the same answer:"
                 + (

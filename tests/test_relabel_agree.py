@@ -254,6 +254,16 @@ def test_a_temperature_above_zero_is_told_and_not_warned_of(tmp_path):
     assert not any("temperature 0 " in line for line in found.warnings)
 
 
+def test_an_endpoint_that_takes_no_temperature_is_not_taken_for_a_cold_one(tmp_path):
+    with RehearsalServer(scripts(30), profile=Profile(temperature="no")) as server:
+        job = make_job(tmp_path, server.base_url)
+        job.run()
+        found = audit_pipeline(job, items=20)
+    assert found.temperature is None
+    assert "the endpoint's own temperature" in found.varied[0]
+    assert not any("temperature 0 " in line for line in found.warnings)
+
+
 def test_several_draws_give_several_labels_an_item(tmp_path):
     with RehearsalServer(scripts(60)) as server:
         job = make_job(tmp_path, server.base_url)
