@@ -102,16 +102,16 @@ D = pair_disagreement(0.18, pairs=400)  # band [.820, .900]; widened [.7794, .92
     ("score", "n_test", "position", "settled", "words"),
     [
         (0.60, 500, "below", True, "room for a better model"),
-        (0.78, 500, "below", False, "Sampling error leaves this open"),  # its interval ends at .814
+        (0.78, 500, "below", False, "The band with sampling error is"),  # its interval ends at .814
         (0.86, 500, "inside", False, "may already be at the ceiling"),
         # with a large test set it is the band's own error that counts: d in [.145, .221] holds the bottom below
         # .855 and the top above .874
-        (0.84, 10**7, "inside", False, "Sampling error leaves this open"),
+        (0.84, 10**7, "inside", False, "The band with sampling error is"),
         (0.865, 10**7, "inside", True, "may already be at the ceiling"),
-        (0.89, 10**7, "inside", False, "Sampling error leaves this open"),
+        (0.89, 10**7, "inside", False, "The band with sampling error is"),
         (0.97, 500, "above", True, "Look for leakage"),
-        (0.91, 500, "above", False, "Sampling error leaves this open"),
-        (0.97, None, "above", True, "Look for leakage"),
+        (0.91, 500, "above", False, "no sign of leakage yet"),
+        (0.97, None, "above", False, "give the number of test rows"),
     ],
 )
 def test_places(score: float, n_test: int | None, position: str, settled: bool, words: str) -> None:
