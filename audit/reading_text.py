@@ -99,7 +99,7 @@ def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, 
     path = Path(source)
     try:
         if name == "standard input":
-            if sys.stdin.isatty():
+            if sys.stdin is None or sys.stdin.isatty():
                 raise InputError("standard input is the keyboard; give a file, or pipe a table in")
             path = _spool(sys.stdin.buffer, scratch)
         elif not path.exists():
@@ -203,8 +203,8 @@ def count_marks(path: Path, *, delimiter: str, quote: str, closely: bool) -> Mar
         while chunk := file.read(_CHUNK):
             codes = np.frombuffer(chunk, dtype=np.uint8)
             feeds += int(np.count_nonzero(codes == ord("\n")))
-            returns = chunk.count(b"\r")
-            bare += returns - chunk.count(b"\r\n") if returns else 0
+            if b"\r" in chunk:  # a search is far faster than a count
+                bare += chunk.count(b"\r") - chunk.count(b"\r\n")
             bare -= tail.endswith(b"\r") and chunk.startswith(b"\n")
             tail = chunk[-4096:]
             if closely and quote:

@@ -145,7 +145,7 @@ def quoted_enough(table: list[list[str]], terminator: str) -> bool:
     delimiter=st.sampled_from(",;\t|"),
     terminator=st.sampled_from(["\n", "\r\n", "\r"]),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"]),
 )
 @example(table=[["a", "b"], ["\r", "\n"]], delimiter=",", terminator="\n", quoting=0, encoding="utf-8")
 @example(table=[["a"], ["x,y"], [""]], delimiter=";", terminator="\n", quoting=0, encoding="utf-8")
@@ -157,7 +157,8 @@ def test_whatever_csv_writes_is_found_out_and_reads_back(
 ) -> None:
     assume(quoting == csv.QUOTE_ALL or quoted_enough(table, terminator))
     text = dump(table, delimiter=delimiter, lineterminator=terminator, quoting=quoting)
-    check(table, save(tmp_path / "table.csv", text, encoding))
+    mark = "\ufeff" if encoding == "utf-16-be" else ""  # the others of these codecs write their own
+    check(table, save(tmp_path / "table.csv", mark + text, encoding))
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -200,7 +201,7 @@ def test_windows_1252_is_found_out(tmp_path: Path, table: list[list[str]]) -> No
     table=tables(st.text('a,"\n\r', max_size=6), width=3),
     times=st.sampled_from([1, 40, 150]),
     terminator=st.sampled_from(["\n", "\r\n"]),
-    buffer=st.sampled_from([50, 100, 400]),
+    buffer=st.sampled_from([100, 200, 800]),
 )
 def test_rows_on_the_seams_of_the_parallel_reader_are_not_lost(
     tmp_path: Path, table: list[list[str]], times: int, terminator: str, buffer: int
@@ -209,8 +210,7 @@ def test_rows_on_the_seams_of_the_parallel_reader_are_not_lost(
     long = [table[0], *[["x", *[""] * (len(table[0]) - 1)]] * 30, *table[1:] * times]
     path = save(tmp_path / "table.csv", dump(long, lineterminator=terminator))
     with pytest.MonkeyPatch.context() as patch:
-        # a buffer holds two of the longest lines: a small limit makes many seams
-        patch.setattr(reading_scan, "_LONGEST", buffer)
+        patch.setattr(reading_scan, "_BUFFER", buffer)  # small buffers make many seams
         check(long, path)
 
 
