@@ -36,6 +36,7 @@ from audit.options import (
     LabelColumns,
     Ladder,
     Level,
+    Merge,
     MergeLabels,
     Missing,
     Normalise,
@@ -45,9 +46,12 @@ from audit.options import (
     RowId,
     Seed,
     Sheet,
+    Show,
     ShowConflicts,
     Split,
+    Strata,
     Time,
+    Version,
 )
 
 app = typer.Typer(
@@ -58,6 +62,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="How good are the labels, how high can any score against them go, and what to do about it.",
 )
+
+
+@app.callback()
+def common(version: Version = False) -> None:
+    """How good are the labels, how high can any score against them go, and what to do about it."""
 
 
 @app.command()
@@ -99,10 +108,13 @@ def dupes(
 
     Example: audit dupes data.csv --item text --label label --split split --html report.html
     """
+    from audit.ceiling import check_gate, check_threshold
     from audit.duplicates import audit_duplicates
     from audit.writing import check_outputs
 
     check_outputs(file, out, html, conflicts)
+    if fail_under is not None:
+        check_threshold(fail_under)
     result = audit_duplicates(
         file, item=_names(item), label=label, label_columns=_names(label_columns), counts=_names(counts),
         row_id=row_id, annotator=annotator, time=time, split=split, by=_names(by), classes=_names(classes) or None,
@@ -115,8 +127,6 @@ def dupes(
         _write(html, _render(result, "html"))
     _deliver(_render(result, form), out)
     if fail_under is not None:
-        from audit.ceiling import check_gate
-
         gate = check_gate(result.ceiling, threshold=fail_under, end=fail_on)
         typer.echo(gate.message, err=True)
         if not gate.passed:
@@ -142,7 +152,9 @@ def ceiling(
     ] = None,
     pairs: Annotated[int | None, typer.Option("--pairs", help="Pairs behind --disagreement.")] = None,
     classes: Annotated[int, typer.Option("--classes", help="Number of classes behind --disagreement.")] = 2,
-    level: Level = 0.95,
+    level: Annotated[
+        float | None, typer.Option("--level", help="Confidence level (default: the audit's, or 0.95).")
+    ] = None,
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
 ) -> None:
     """Place a score in the band that holds the ceiling: below, inside, or too good to be true.
@@ -203,20 +215,9 @@ def plan(
     rows: Annotated[
         int | None, typer.Option("--rows", help="Draw this many rows, whatever --half-width says.")
     ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by", metavar="COLUMNS", help="Stratify by these columns as well as by the first label."
-        ),
-    ] = None,
-    show: Annotated[
-        list[str] | None,
-        typer.Option("--show", metavar="COLUMNS", help="Further columns the annotator may see."),
-    ] = None,
-    merge: Annotated[
-        Path | None,
-        typer.Option("--merge", metavar="ANSWERS", help="Bring an answered plan back in as repeats."),
-    ] = None,
+    by: Strata = None,
+    show: Show = None,
+    merge: Merge = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write: the plan, or the merged data.")
     ] = None,

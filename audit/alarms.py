@@ -6,24 +6,17 @@ headline may be off, ``"note"`` for something to know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
-import numpy as np
-from scipy import stats
-
+from audit import alarms_labels
 from audit.disagreement import estimate_disagreement
+from audit.evidence import Evidence, deduplicated
 from audit.fliprate import estimate_flip_rate, maximum_disagreement
 from audit.homogeneity import compare_contrast, inside_and_outside
-from audit.patterns import CountPatterns, IntArray, PairContrast
-from audit.results import Alarm, Comparison, Disagreement, Reweighted
+from audit.patterns import PairContrast
+from audit.results import Alarm
 
-__all__ = [
-    "Copies",
-    "Evidence",
-    "deduplicated",
-    "raise_alarms",
-]
+__all__ = ["raise_alarms"]
 
 #: Tests behind an alarm use this level: a clean file with a handful of columns should raise none.
 _SIGNIFICANT = 0.005
@@ -38,59 +31,11 @@ _SMALL_EFFECT = 0.1
 _FEW_ITEMS = 30
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copies:
-    """Rows that repeat a record: how many, by which evidence, and the repeats that are left without them."""
-
-    rows: int
-    by_row_id: bool
-    without: CountPatterns
-    contrast: PairContrast | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """Everything the checks look at."""
-
-    patterns: CountPatterns
-    d: Disagreement
-    class_rows: IntArray
-    spellings: tuple[tuple[str, ...], ...] = ()
-    merged: bool = False
-    copies: Copies | None = None
-    contrasts: Mapping[str, tuple[str, PairContrast]] = field(default_factory=dict)
-    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
-    split: str | None = None
-    reweighted: tuple[Reweighted, ...] = ()
-
-
 def raise_alarms(evidence: Evidence) -> tuple[Alarm, ...]:
     """All alarms of the evidence, the gravest first."""
     order = {"stop": 0, "warning": 1, "note": 2}
     found = [alarm for check in _CHECKS for alarm in check(evidence)]
     return tuple(sorted(found, key=lambda alarm: order[alarm.severity]))
-
-
-def deduplicated(patterns: CountPatterns, class_rows: IntArray) -> str | None:
-    """Why the repeats look de-duplicated on (item, label) or multi-label, or None.
-
-    True when far fewer pairs agree than labels drawn at random with the file's class shares would
-    (one-sided binomial test at .0005 over items, each item's agreement of its first pair taken as its share).
-    """
-    repeated = patterns.repeated
-    items, labelled = repeated.item_total, int(class_rows.sum())
-    if items < 5 or labelled == 0:
-        return None
-    chance = float(np.sum((class_rows / labelled) ** 2))
-    agreeing = float((1.0 - repeated.disagreement) @ repeated.items)
-    if stats.binom.cdf(round(agreeing), items, chance) >= 0.0005 or agreeing / items > 0.5 * chance:
-        return None
-    conflicts = int(repeated.items[repeated.disagreement > 0].sum())
-    return (
-        f"the file looks de-duplicated or multi-label: {conflicts} of {items} repeated items conflict, where labels "
-        f"drawn at random would agree on {chance:.0%} of repeats; equal repeats were removed, or an item may carry "
-        "several labels"
-    )
 
 
 def _deduplicated(evidence: Evidence) -> Iterator[Alarm]:
@@ -273,20 +218,6 @@ def _representation(evidence: Evidence) -> Iterator[Alarm]:
         )
 
 
-def _spellings(evidence: Evidence) -> Iterator[Alarm]:
-    if evidence.spellings and not evidence.merged:
-        listed = "; ".join(
-            "{" + ", ".join(repr(name) for name in names) + "}" for names in evidence.spellings
-        )
-        yield Alarm(
-            code="label spellings",
-            severity="warning",
-            message=f"Label spellings: {listed} may be the same class, and count as different ones here.",
-            action="--merge-labels merges them",
-            figures={"variants": [list(names) for names in evidence.spellings]},
-        )
-
-
 def _weightings(evidence: Evidence) -> Iterator[Alarm]:
     d = evidence.d
     if not d.weightings_differ or d.estimate is None or d.pair_weighted is None or d.row_weighted is None:
@@ -316,6 +247,6 @@ _CHECKS = (
     _dependence,
     _splits,
     _representation,
-    _spellings,
+    *alarms_labels.CHECKS,
     _weightings,
 )

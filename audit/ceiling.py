@@ -23,6 +23,7 @@ __all__ = [
     "accuracy_without_noise",
     "ceiling_band",
     "check_gate",
+    "check_threshold",
     "pair_disagreement",
     "place_score",
 ]
@@ -139,7 +140,6 @@ def place_score(
         )  # fmt: skip
     bottom, top = low if low is not None else score, high if high is not None else score
     position: Literal["below", "inside", "above"]
-    span = f"[{band.lower:.3f}, {band.upper:.3f}]"
     if score < band.lower:
         position, settled = "below", top < band.low
         words = "a fresh draw of the labels would score higher, so there is room for a better model"
@@ -148,19 +148,24 @@ def place_score(
         words = (
             "too good for labels with this much noise. Look for leakage between training and test rows, or for "
             "test labels cleaner than the audited ones"
+            if settled
+            else "no sign of leakage yet, as sampling error may have lifted it there"
         )
     else:
         position = "inside"
         settled = bottom >= 1.0 - (d.low or 0.0) and top <= 1.0 - (rate.high or 0.0)
         words = "the model may already be at the ceiling, so better labels will show more than a better model"
-    where = f"{score:.3f} is {position} the band {span}: {words}"
+    settled = settled and low is not None
+    where = f"{score:.3f} is {position} the band [{band.lower:.3f}, {band.upper:.3f}]: {words}"
+    sampled = (
+        "is not known: give the number of test rows (--n-test)"
+        if low is None
+        else f"is [{bottom:.3f}, {top:.3f}]"
+    )
     doubt = (
         ""
         if settled
-        else (
-            f". Sampling error leaves this open: the score's interval is [{bottom:.3f}, {top:.3f}], "
-            f"the widened band [{band.low:.3f}, {band.high:.3f}]"
-        )
+        else f". The band with sampling error is [{band.low:.3f}, {band.high:.3f}]; the score's interval {sampled}"
     )
     corrected = None
     if classes == 2 and rate.estimate is not None and rate.estimate < 0.5:
@@ -182,13 +187,18 @@ class Gate(Result):
     message: str
 
 
+def check_threshold(threshold: float) -> None:
+    """Raise an ArgumentError unless a gate's threshold lies in [0, 1]."""
+    if not 0.0 <= threshold <= 1.0:
+        raise ArgumentError(f"a gate lies in [0, 1], not {threshold}: divide a percentage by 100")
+
+
 def check_gate(band: Ceiling, *, threshold: float, end: Literal["lower", "upper"] = "lower") -> Gate:
     """Compare ``band.lower`` (1 - d, what the labels surely allow) or ``band.upper`` with a threshold in [0, 1].
 
     Labels without a band fail: a gate that cannot be measured is not met.
     """
-    if not 0.0 <= threshold <= 1.0:
-        raise ArgumentError(f"a gate lies in [0, 1], not {threshold}: divide a percentage by 100")
+    check_threshold(threshold)
     value = band.lower if end == "lower" else band.upper
     if value is None:
         message = f"gate failed: there is no ceiling to hold against {threshold:.3f}: {band.reason}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from audit.agreement import estimate_agreement
-from audit.alarms import Copies, Evidence, deduplicated, raise_alarms
+from audit.alarms import raise_alarms
 from audit.breakdowns import break_down, interval_kind, mean_disagreement, reweight
 from audit.ceiling import ceiling_band
-from audit.columns import ChosenColumns, guess
+from audit.columns import ChosenColumns, check_columns, guess
 from audit.conflicts import write_conflicts
 from audit.disagreement import IntervalKind, by_group_size, estimate_disagreement
 from audit.errors import ArgumentError
+from audit.evidence import Copies, Evidence, deduplicated
 from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
 from audit.grouping import Columns, Repeats, group
 from audit.intervals import check_level
@@ -22,13 +23,11 @@ from audit.patterns import PairContrast
 from audit.reading import Table, open_table
 from audit.results import (
     AuditResult,
-    Comparison,
     CopiedShare,
     DataSummary,
     Disagreement,
     LadderRung,
     RepeatSummary,
-    Reweighted,
     Settings,
 )
 from audit.verdict import compose_verdict
@@ -118,6 +117,15 @@ def audit_duplicates(
     with open_table(source, **reading) as table:
         items = (item,) if isinstance(item, str) else tuple(item)
         chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)
+        named = {
+            "--row-id": row_id,
+            "--annotator": annotator,
+            "--time": time,
+            "--split": split,
+            "--one-per": one_per,
+        }
+        for option, name in (*named.items(), *(("--by", name) for name in by)):
+            check_columns(table, [name] if name is not None else [], option=option)
         described = (row_id, annotator, time, split, *by)
         more = () if one_per is None or one_per in described else (one_per,)
         columns = Columns(
@@ -174,8 +182,18 @@ def audit_table(
     band = ceiling_band(d, rate, minority_share=_minority(repeats))
     by, comparisons = break_down(repeats, columns, settings)
     reweighted = reweight(repeats, columns, d)
-    alarms = raise_alarms(_evidence(repeats, columns, d, settings, comparisons, reweighted))
+    agreement = estimate_agreement(patterns, level=level)
     summary = _repeat_summary(repeats, settings.normalise, ladder)
+    measured = d.estimate is not None
+    copies = _copies(repeats, columns) if measured and not settings.drop_copies else None
+    evidence = Evidence(
+        patterns=patterns, d=d, kappa=agreement.kappa, class_rows=repeats.class_rows, unused=_unused(table, columns),
+        ladder=summary.ladder, normalise=settings.normalise, spellings=spelling_variants(repeats.classes),
+        merged=settings.merge_labels, copies=copies,
+        contrasts=_contrasts(repeats, columns) if measured else {}, comparisons=comparisons, split=columns.split,
+        reweighted=reweighted,
+    )  # fmt: skip
+    alarms = raise_alarms(evidence)
     if conflicts_file is not None:
         write_conflicts(repeats, conflicts_file)
     return AuditResult(
@@ -188,7 +206,7 @@ def audit_table(
         disagreement=d,
         flip_rate=rate,
         ceiling=band,
-        agreement=estimate_agreement(patterns, level=level),
+        agreement=agreement,
         by=by,
         comparisons=comparisons,
         copied_share=_copied_shares(d, len(repeats.classes), refused=rate.estimate is None),
@@ -238,31 +256,22 @@ def _minority(repeats: Repeats) -> float | None:
     return float(repeats.class_rows.min()) / total
 
 
-def _evidence(
-    repeats: Repeats,
-    columns: Columns,
-    d: Disagreement,
-    settings: Settings,
-    comparisons: Mapping[str, Comparison],
-    reweighted: tuple[Reweighted, ...],
-) -> Evidence:
+def _contrasts(repeats: Repeats, columns: Columns) -> dict[str, tuple[str, PairContrast]]:
+    """Pairs of labels that may depend on one another against the others, by the alarm that they may raise."""
     contrasts: dict[str, tuple[str, PairContrast]] = {}
-    copies = None
-    if d.estimate is not None:
-        if columns.annotator is not None:
-            contrasts["same annotator"] = (columns.annotator, repeats.contrast(columns.annotator))
-        if not columns.label_columns and not columns.counts:
-            contrasts["adjacent rows"] = ("", repeats.contrast("__adjacent"))
-        if columns.time is not None:
-            contrasts["same minute"] = (columns.time, repeats.contrast("__minute"))
-        if not settings.drop_copies:
-            copies = _copies(repeats, columns)
-    return Evidence(
-        patterns=repeats.patterns, d=d, class_rows=repeats.class_rows,
-        spellings=spelling_variants(repeats.classes), merged=settings.merge_labels,
-        copies=copies, contrasts=contrasts,
-        comparisons=comparisons, split=columns.split, reweighted=reweighted,
-    )  # fmt: skip
+    if columns.annotator is not None:
+        contrasts["same annotator"] = (columns.annotator, repeats.contrast(columns.annotator))
+    if columns.is_long:
+        contrasts["adjacent rows"] = ("", repeats.contrast("__adjacent"))
+    if columns.time is not None:
+        contrasts["same minute"] = (columns.time, repeats.contrast("__minute"))
+    return contrasts
+
+
+def _unused(table: Table, columns: Columns) -> tuple[str, ...]:
+    """Columns of a long table that have no part in the audit."""
+    used = {*columns.item, columns.label, *columns.details}
+    return tuple(name for name in table.columns if name not in used) if columns.is_long else ()
 
 
 def _copies(repeats: Repeats, columns: Columns) -> Copies | None:

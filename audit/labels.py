@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
-__all__ = ["canonical_label", "merged_names", "spelling_variants"]
+__all__ = ["canonical_label", "likely_typos", "merged_names", "no_labels", "spelling_variants"]
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,4})?")
 
@@ -41,3 +41,55 @@ def merged_names(classes: Sequence[str], rows: Sequence[int]) -> dict[str, str]:
         chosen = max(group, key=lambda name: count[name])
         names.update(dict.fromkeys(group, chosen))
     return names
+
+
+#: Canonical spellings of words that often stand for "no label".
+_NO_LABEL = frozenset(
+    "n/a #n/a na nan null none nil unknown unsure unclear skip skipped missing undefined undecided tbd todo ? ?? - -- "
+    ". empty blank".split()
+) | {"not sure", "don't know", "do not know", "cannot tell", "can't tell", "no label"}
+
+#: A class is taken for a misspelling only if it is this long and this much rarer than the other.
+_TYPO_LENGTH = 5
+_TYPO_SHARE = 0.05
+
+
+def no_labels(classes: Sequence[str]) -> tuple[str, ...]:
+    """The classes that are called as if they meant that there is no label, such as ``"N/A"`` or ``"unsure"``."""
+    return tuple(name for name in classes if canonical_label(name) in _NO_LABEL)
+
+
+def likely_typos(classes: Sequence[str], rows: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """(rare, common) pairs of classes whose names are one edit apart: a letter more, less, other, or two swapped.
+
+    Only names of five letters or more count, and only if the common class has at least twenty times the rows; names
+    that differ in a digit (``"class1"``, ``"class2"``) are different classes.
+    """
+    count = dict(zip(classes, rows, strict=True))
+    names = {name: canonical_label(name) for name in classes if len(canonical_label(name)) >= _TYPO_LENGTH}
+    common = sorted(names, key=lambda name: (-count[name], name))
+    found = []
+    for rare in names:
+        for other in common:
+            if count[rare] > _TYPO_SHARE * count[other]:
+                break
+            if _one_edit(names[rare], names[other]):
+                found.append((rare, other))
+                break
+    return tuple(found)
+
+
+def _one_edit(first: str, second: str) -> bool:
+    """Whether one insertion, deletion, substitution or swap of neighbours, none of a digit, makes one the other."""
+    if first == second or abs(len(first) - len(second)) > 1:
+        return False
+    start = 0
+    while start < min(len(first), len(second)) and first[start] == second[start]:
+        start += 1
+    a, b = first[start:], second[start:]
+    if a[2:] == b[2:] and a[:2] == b[1::-1]:
+        return True
+    if len(a) == len(b):
+        return a[1:] == b[1:] and not a[0].isdigit() and not b[0].isdigit()
+    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
+    return longer[1:] == shorter and not longer[0].isdigit()

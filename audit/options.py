@@ -18,7 +18,9 @@ File = Annotated[
 Item = Annotated[
     list[str] | None,
     typer.Option(
-        "--item", metavar="COLUMNS", help="Column(s) that make an item: its text or id. Commas or repeats."
+        "--item",
+        metavar="COLUMNS",
+        help="Column(s) that make an item: its text or id. Commas or repeats; a name with a comma in double quotes.",
     ),
 ]
 Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The label column.")]
@@ -123,4 +125,29 @@ FailOn = Annotated[
         "--fail-on",
         help="lower (1 - d): what the labels surely allow; upper (1 - eps): the most they can.",
     ),
+]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from audit.version import __version__
+
+        typer.echo(f"label-audit {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
+]
+
+Strata = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="COLUMNS", help="Stratify by these columns as well as by the first label."),
+]
+Show = Annotated[
+    list[str] | None, typer.Option("--show", metavar="COLUMNS", help="Further columns the annotator may see.")
+]
+Merge = Annotated[
+    Path | None, typer.Option("--merge", metavar="ANSWERS", help="Bring an answered plan back in as repeats.")
 ]

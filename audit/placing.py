@@ -22,7 +22,7 @@ def place(
     disagreement: float | None = None,
     pairs: int | None = None,
     classes: int = 2,
-    level: float = 0.95,
+    level: float | None = None,
 ) -> Placement:
     """Place ``score`` (accuracy in [0, 1], on ``n_test`` rows) in the band of an audit.
 
@@ -43,13 +43,20 @@ def place(
     if source is None:
         if pairs is None or pairs < 1 or disagreement is None:
             raise ArgumentError("--disagreement needs --pairs, the number of repeated items behind it")
-        d = pair_disagreement(disagreement, pairs=pairs, level=level)
+        d = pair_disagreement(disagreement, pairs=pairs, level=level or 0.95)
         return place_score(score, d=d, classes=classes, n_test=n_test)
-    if str(source).endswith(".json") and not item and label is None:
-        d, classes, refused = load_audit(source)
+    saved = None if item or label is not None else load_audit(source)
+    if saved is not None:
+        if level is not None and level != saved[0].level:
+            raise ArgumentError(
+                f"{source} was made at level {saved[0].level}: audit again with --level {level}"
+            )
+        d, classes, refused = saved
     else:
         from audit.duplicates import audit_duplicates
 
-        result = audit_duplicates(source, item=item, label=label, level=level, show_conflicts=0, ladder=False)
+        result = audit_duplicates(
+            source, item=item, label=label, level=level or 0.95, show_conflicts=0, ladder=False
+        )
         d, classes, refused = result.disagreement, result.flip_rate.classes, result.flip_rate.reason
     return place_score(score, d=d, classes=classes, n_test=n_test, refused=refused)

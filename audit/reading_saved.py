@@ -12,8 +12,16 @@ from audit.results import Disagreement
 __all__ = ["load_audit"]
 
 
-def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None]:
-    """d, the number of classes, and the reason against a flip rate, from a saved audit (JSON of ``audit dupes``)."""
+def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None] | None:
+    """d, the number of classes, and the reason against a flip rate, from the JSON of an audit; None for other files.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    if not str(path).lower().endswith(".json"):
+        return None
     try:
         saved: Any = json.loads(Path(path).read_text(encoding="utf-8"))
         part, rate = saved["disagreement"], saved["flip_rate"]
@@ -25,7 +33,5 @@ def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None]:
         return d, int(rate["classes"]), rate["reason"]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; check the path") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} is not a saved audit: write one with audit dupes DATA --format json --out {path}"
-        ) from error
+    except (ValueError, KeyError, TypeError):
+        return None

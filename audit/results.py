@@ -323,6 +323,9 @@ class AuditResult(Result):
         """The verdict in words, one sentence a line."""
         return "\n".join((self.verdict.headline, *self.verdict.next_steps))
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def to_frame(self) -> pd.DataFrame:
         """One row per estimate: quantity, column, value, items, estimate, low, high, method."""
         import pandas as pd

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 from audit.planning import half_width, pairs_needed, ranking_factor
 from audit.results import Alarm, Ceiling, Disagreement, FlipRate, RepeatSummary, Verdict
@@ -53,7 +54,7 @@ def compose_verdict(
         return Verdict(headline=headline, next_steps=(*heed, *more))
     headline = (
         f"These labels disagree with themselves on {share} of repeats: no model can be shown to beat "
-        f"{band.upper:.2f} against them, and the ceiling may be as low as {band.lower:.2f}."
+        f"{_rounded(band.upper)} against them, and the ceiling may be as low as {_rounded(band.lower)}."
     )
     steps = [_precision(items, d, rate, band)]
     if unrepeated:
@@ -89,10 +90,10 @@ def _first_repeats(classes: int, unrepeated: int) -> tuple[str, ...]:
 def _label_more(items: int, unrepeated: int) -> str:
     wanted = 3 * items
     if wanted <= unrepeated:
-        return f"Label {wanted:,} more rows twice to halve the uncertainty (audit plan draws them)."
+        return f"Give {wanted:,} more items a second label to halve the uncertainty (audit plan draws them)."
     return (
-        f"Halving the uncertainty takes {wanted:,} more repeats; this file has {unrepeated:,} items left to label "
-        "twice (audit plan draws them)."
+        f"Halving the uncertainty takes second labels for {wanted:,} more items; this file has {unrepeated:,} with "
+        "one label (audit plan draws them)."
     )
 
 
@@ -115,4 +116,9 @@ def _heed(alarms: Sequence[Alarm], *, skip: int = 0) -> tuple[str, ...]:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.1%}" if share < 0.0995 else f"{share:.0%}"
+    return f"{_rounded(100.0 * share, '0.1').removesuffix('.0')}%"
+
+
+def _rounded(value: float, step: str = "0.01") -> str:
+    """``value`` rounded half up as people do, after float noise is taken off: 0.145 to 0.15."""
+    return str(Decimal(repr(round(value, 9))).quantize(Decimal(step), ROUND_HALF_UP))

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from audit.alarms import Copies, Evidence, deduplicated, raise_alarms
+from audit.alarms import raise_alarms
 from audit.disagreement import estimate_disagreement
-from audit.labels import canonical_label, merged_names, spelling_variants
+from audit.evidence import Copies, Evidence, deduplicated
+from audit.labels import canonical_label, likely_typos, merged_names, no_labels, spelling_variants
 from audit.patterns import CountPatterns, PairContrast
-from audit.results import Comparison, Estimate, Reweighted
+from audit.results import Comparison, Estimate, LadderRung, Reweighted
 
 
 def pairs(agree: tuple[int, int], conflict: int) -> CountPatterns:
@@ -22,7 +23,10 @@ def pairs(agree: tuple[int, int], conflict: int) -> CountPatterns:
 def evidence(patterns: CountPatterns, **changes: object) -> Evidence:
     counts = np.asarray(patterns.items @ patterns.counts, np.int64)
     base = Evidence(
-        patterns=patterns, d=estimate_disagreement(patterns, draws=200), class_rows=counts, spellings=()
+        patterns=patterns,
+        d=estimate_disagreement(patterns, draws=200),
+        kappa=Estimate(estimate=0.5, low=0.4),
+        class_rows=counts,
     )
     return replace(base, **changes)
 
@@ -159,3 +163,59 @@ def test_canonical_label(label: str, canonical: str) -> None:
 
 def test_merged_name_is_the_commonest_spelling() -> None:
     assert merged_names(("yes ", "Yes", "no"), (2, 5, 1)) == {"yes ": "Yes", "Yes": "Yes", "no": "no"}
+
+
+def test_typos_are_rare_and_one_letter_off() -> None:
+    names = ("billing", "biling", "bililng", "bills", "shipping", "class1", "class2", "Billing!", "other")
+    rows = (400, 3, 2, 1, 300, 200, 1, 2, 19)
+    assert likely_typos(names, rows) == (
+        ("biling", "billing"),
+        ("bililng", "billing"),
+        ("Billing!", "billing"),
+    )
+    assert likely_typos(("billing", "biling"), (400, 100)) == ()  # both common: two classes
+    patterns = CountPatterns.from_counts(
+        [[2, 0, 0], [0, 2, 0], [1, 1, 0], [0, 1, 1]],
+        items=[90, 90, 20, 1],
+        classes=("refund", "billing", "biling"),
+    )
+    (alarm,) = raise_alarms(evidence(patterns))
+    assert (alarm.code, alarm.figures["typos"]) == ("label typos", [["biling", "billing"]])
+
+
+def test_words_for_no_label() -> None:
+    assert no_labels(("N/A", "unsure ", "yes", "none of these", "NULL", "?")) == (
+        "N/A",
+        "unsure ",
+        "NULL",
+        "?",
+    )
+    patterns = CountPatterns.from_counts(
+        [[2, 0, 0], [0, 2, 0], [1, 1, 0], [0, 1, 1]], items=[90, 90, 20, 1], classes=("no", "yes", "n/a")
+    )
+    (alarm,) = raise_alarms(evidence(patterns))
+    assert (alarm.code, alarm.severity, alarm.figures["rows"]) == ("labels that may mean none", "note", 1)
+    assert "--missing n/a" in alarm.action
+
+
+def test_chance_agreement_names_what_the_item_may_lack() -> None:
+    found = evidence(CLEAN, kappa=Estimate(estimate=-0.03, low=-0.1, high=0.05), unused=("entity", "driver"))
+    (alarm,) = raise_alarms(found)
+    assert alarm.code == "no better than chance"
+    assert "entity, driver" in alarm.message
+    assert codes(evidence(CLEAN, kappa=Estimate(estimate=0.1, low=0.02, high=0.2))) == []
+    assert (
+        codes(evidence(pairs((10, 5), 7), kappa=Estimate(estimate=-0.1, low=-0.3, high=0.2))) == []
+    )  # too few
+
+
+def test_more_repeats_at_a_coarser_level() -> None:
+    def rung(level: str, items: int, d: float | None) -> LadderRung:
+        return LadderRung(level=level, items=items, rows=2 * items, conflicts=0, estimate=d)
+
+    ladder = (rung("none", 80, 0.22), rung("case", 86, 0.22), rung("punctuation", 200, 0.145))
+    (alarm,) = raise_alarms(evidence(CLEAN, ladder=ladder))
+    assert alarm.code == "more repeats in other spelling"
+    assert alarm.figures == {"level": "punctuation", "items": 200, "disagreement": 0.145, "items_used": 86}
+    assert codes(evidence(CLEAN, ladder=ladder[:2])) == []
+    assert codes(evidence(CLEAN, ladder=ladder, normalise="punctuation")) == []

@@ -1,0 +1,108 @@
+"""Alarms about what was taken for labels and items: spellings, typos, words for "no label", and wrong items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit.evidence import Evidence, deduplicated
+from audit.labels import likely_typos, no_labels
+from audit.results import Alarm
+
+__all__ = ["CHECKS"]
+
+#: With fewer repeated items than this, chance agreement is not told.
+_FEW_ITEMS = 30
+
+
+def _spellings(evidence: Evidence) -> Iterator[Alarm]:
+    if evidence.spellings and not evidence.merged:
+        listed = "; ".join(
+            "{" + ", ".join(repr(name) for name in names) + "}" for names in evidence.spellings
+        )
+        yield Alarm(
+            code="label spellings",
+            severity="warning",
+            message=f"Label spellings: {listed} may be the same class, and count as different ones here.",
+            action="--merge-labels merges them",
+            figures={"variants": [list(names) for names in evidence.spellings]},
+        )
+
+
+def _odd_labels(evidence: Evidence) -> Iterator[Alarm]:
+    classes, rows = evidence.patterns.classes, evidence.class_rows.tolist()
+    typos = likely_typos(classes, rows)
+    if typos:
+        listed = ", ".join(f"{rare!r} for {common!r}" for rare, common in typos)
+        yield Alarm(
+            code="label typos",
+            severity="warning",
+            message=f"Label typos: {listed}? A rare class whose name is one letter off counts as a class of its own.",
+            action="correct the labels in the file",
+            figures={"typos": [list(pair) for pair in typos]},
+        )
+    absent = no_labels(classes)
+    if absent and len(absent) < len(classes):
+        count = sum(n for name, n in zip(classes, rows, strict=True) if name in absent)
+        yield Alarm(
+            code="labels that may mean none",
+            severity="note",
+            message=f"{', '.join(map(repr, absent))} ({count:,} labels) count as classes; they may mean 'no label'.",
+            action=f"--missing {','.join(absent)} leaves them out",
+            figures={"labels": list(absent), "rows": count},
+        )
+
+
+def _chance(evidence: Evidence) -> Iterator[Alarm]:
+    kappa, items = evidence.kappa, evidence.patterns.repeated.item_total
+    if kappa.estimate is None or kappa.low is None or kappa.low > 0.0 or items < _FEW_ITEMS:
+        return
+    if deduplicated(evidence.patterns, evidence.class_rows) is not None:
+        return
+    more = (
+        f" The file also has {', '.join(evidence.unused[:8])}: all that makes two rows the same question must be in "
+        "the item."
+        if evidence.unused
+        else ""
+    )
+    yield Alarm(
+        code="no better than chance",
+        severity="warning",
+        message=(
+            f"Labels of one item agree no better than labels of different items would by chance (retest kappa "
+            f"{kappa.estimate:.2f}, from {kappa.low:.2f}). Either the labels say nothing or these rows are not repeats."
+            f"{more}"
+        ),
+        action="--item names the columns that make an item",
+        figures={"kappa": kappa.estimate, "low": kappa.low, "high": kappa.high},
+    )
+
+
+def _ladder(evidence: Evidence) -> Iterator[Alarm]:
+    levels = [rung.level for rung in evidence.ladder]
+    if evidence.normalise not in levels:
+        return
+    used = evidence.ladder[levels.index(evidence.normalise)]
+    for rung in evidence.ladder[levels.index(evidence.normalise) + 1 :]:
+        if rung.items < used.items + max(5, 0.2 * used.items) or rung.estimate is None:
+            continue
+        more = f"{rung.items:,} repeated items with d = {rung.estimate:.3f}"
+        now = (
+            "there is none"
+            if used.estimate is None
+            else f"there are {used.items:,} with d = {used.estimate:.3f}"
+        )
+        yield Alarm(
+            code="more repeats in other spelling",
+            severity="note",
+            message=f"At {rung.level} there are {more}; here {now}.",
+            action=f"--normalise {rung.level} counts them, if such items are the same question",
+            figures={
+                "level": rung.level,
+                "items": rung.items,
+                "disagreement": rung.estimate,
+                "items_used": used.items,
+            },
+        )
+
+
+CHECKS = (_spellings, _odd_labels, _chance, _ladder)
