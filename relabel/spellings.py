@@ -31,7 +31,10 @@ def _fold(text: str) -> str:
 
 
 class Spellings:
-    """The declared labels and all spellings that stand for them (case and outer blanks do not count)."""
+    """The declared labels and all spellings that stand for them (case and outer blanks do not count).
+
+    ``forms`` is every folded spelling with its label, ``plain`` only the names.
+    """
 
     def __init__(self, labels: Iterable[Named | str]) -> None:
         self.names: tuple[str, ...] = ()
@@ -40,6 +43,7 @@ class Spellings:
         self.names = tuple(name for name, _ in named)
         for name, _ in named:
             self.forms.setdefault(_fold(name), name)
+        self.plain = dict(self.forms)
         for name, synonyms in named:
             for synonym in synonyms:
                 self.forms.setdefault(_fold(synonym), name)

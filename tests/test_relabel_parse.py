@@ -286,6 +286,21 @@ def test_synonyms_share_the_mass_of_their_label():
     assert sure(tokens, "yes") == pytest.approx(0.8)
 
 
+def test_a_judge_held_to_the_names_is_not_credited_with_synonyms():
+    # "C", the token wished for most, begins the synonym "causal" of 1; the schema allows no label but 1 and 0
+    spellings = Spellings((Label(name="1", synonyms=("causal",)), "0"))
+    tops = {"C": math.log(0.9), "_1": math.log(0.06), "_0": math.log(0.02)}
+    tokens = [token('{"label": "', 0.0), token("1", math.log(0.06), **tops), token('"}', 0.0)]
+    answer = body('{"label": "1"}', logprobs={"content": tokens})
+    for sent, wanted in [
+        ({"response_format": {"type": "json_object", "schema": {}}}, 0.75),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, 0.75),
+        ({"response_format": {"type": "json_object"}}, 0.96 / 0.98),
+        ({}, 0.96 / 0.98),
+    ]:
+        assert verdict_of(Reply(body=answer, sent=sent), spellings).confidence == pytest.approx(wanted)
+
+
 def test_trimmed_content_and_bare_numbers():
     tokens = [
         token(" ", 0.0),

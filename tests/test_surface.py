@@ -148,7 +148,9 @@ def test_pins_lie_in_the_ranges() -> None:
 
 def test_whatever_the_tests_install_is_pinned() -> None:
     pinned = pins()
-    assert not [r.name for r in requirements("relabel", "dev") if canonicalize_name(r.name) not in pinned]
+    assert not [
+        r.name for r in requirements("relabel", "dev", "llm") if canonicalize_name(r.name) not in pinned
+    ]
 
 
 def test_the_core_is_small_and_all_means_all() -> None:
@@ -156,7 +158,7 @@ def test_the_core_is_small_and_all_means_all() -> None:
     assert not core & {"torch", "transformers", "pyarrow", "openai", "matplotlib", "cleanlab", "scikit-learn"}
     (everything,) = requirements_of("all")
     assert everything.name == PROJECT["name"]
-    assert everything.extras == set(EXTRAS) - {"all", "dev"}
+    assert everything.extras == set(EXTRAS) - {"all", "dev", "llm"}
 
 
 def requirements_of(extra: str) -> list[Requirement]:
