@@ -80,6 +80,12 @@ class Journal:
         except BaseException:
             self._release()
             raise
+        if not read_only:
+            try:
+                self._start()
+            except BaseException:
+                self.close()
+                raise
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -93,21 +99,18 @@ class Journal:
                 f"{self.path}: the journal failed ({error}); check the disk, then run again"
             ) from error
 
-    def start(self) -> int:
-        """Note that a run begins; its number goes into every record that follows."""
+    def _start(self) -> None:
+        """Note who writes from now on; the number of this run goes into every record that follows."""
         with self._errors():
             row = (time.time(), platform.node(), os.getpid())
             cursor = self._con.execute("INSERT INTO run (started, host, pid) VALUES (?, ?, ?)", row)
         self.run = int(cursor.lastrowid or 0)
-        return self.run
 
     def record(self, judged: Iterable[Judged], *, rubric: str) -> None:
         """Append finished judgements in one transaction; when it returns, a killed process keeps them.
 
         ``rubric`` is the hash of the rubric by which the verdicts were read.
         """
-        if not self.run:
-            self.start()
         at = time.time()
         with self._errors():
             self._con.execute("BEGIN IMMEDIATE")
