@@ -24,11 +24,11 @@ from audit.options import (
     Draws,
     DropCopies,
     Encoding,
+    Escape,
     FailOn,
     FailUnder,
     File,
     Form,
-    Format,
     Html,
     Interval,
     Item,
@@ -42,6 +42,7 @@ from audit.options import (
     Normalise,
     OnePer,
     Out,
+    Quote,
     Ragged,
     RowId,
     Seed,
@@ -101,6 +102,8 @@ def dupes(
     fail_on: FailOn = "lower",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    quote: Quote = None,
+    escape: Escape = None,
     sheet: Sheet = None,
     ragged: Ragged = "error",
 ) -> None:
@@ -110,6 +113,7 @@ def dupes(
     """
     from audit.ceiling import check_gate, check_threshold
     from audit.duplicates import audit_duplicates
+    from audit.render import render
     from audit.writing import check_outputs
 
     check_outputs(file, out, html, conflicts)
@@ -120,12 +124,12 @@ def dupes(
         row_id=row_id, annotator=annotator, time=time, split=split, by=_names(by), classes=_names(classes) or None,
         missing=_names(missing), normalise=normalise, merge_labels=merge_labels, drop_copies=drop_copies,
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
-        show_conflicts=show_conflicts, conflicts_file=conflicts, delimiter=delimiter, encoding=encoding, sheet=sheet,
-        ragged=ragged,
+        show_conflicts=show_conflicts, conflicts_file=conflicts,
+        **_reading(delimiter, encoding, quote, escape, sheet, ragged),
     )  # fmt: skip
     if html is not None:
-        _write(html, _render(result, "html"))
-    _deliver(_render(result, form), out)
+        _write(html, render(result, "html"))
+    _deliver(render(result, form), out)
     if fail_under is not None:
         gate = check_gate(result.ceiling, threshold=fail_under, end=fail_on)
         typer.echo(gate.message, err=True)
@@ -162,12 +166,13 @@ def ceiling(
     Example: audit ceiling audit.json --score 0.93 --n-test 500
     """
     from audit.placing import place
+    from audit.render import render_json
 
     placed = place(
         file, score=score, n_test=n_test, item=_names(item), label=label, disagreement=disagreement, pairs=pairs,
         classes=classes, level=level,
     )  # fmt: skip
-    typer.echo(_json(placed) if form == "json" else placed.summary())
+    typer.echo(render_json(placed) if form == "json" else placed.summary())
 
 
 @app.command()
@@ -181,6 +186,8 @@ def resolve(
     label: Label = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    quote: Quote = None,
+    escape: Escape = None,
     sheet: Sheet = None,
     ragged: Ragged = "error",
 ) -> None:
@@ -191,8 +198,8 @@ def resolve(
     from audit.conflicts import resolve_conflicts
 
     done = resolve_conflicts(
-        file, conflicts, out=out, item=_names(item), label=label, delimiter=delimiter, encoding=encoding,
-        sheet=sheet, ragged=ragged,
+        file, conflicts, out=out, item=_names(item), label=label,
+        **_reading(delimiter, encoding, quote, escape, sheet, ragged),
     )  # fmt: skip
     typer.echo(done.summary())
 
@@ -228,6 +235,8 @@ def plan(
     seed: Seed = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    quote: Quote = None,
+    escape: Escape = None,
     sheet: Sheet = None,
     ragged: Ragged = "error",
 ) -> None:
@@ -235,7 +244,7 @@ def plan(
 
     Example: audit plan data.csv --item text --label label --half-width 0.02 --out plan.csv
     """
-    reading: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "ragged": ragged}
+    reading = _reading(delimiter, encoding, quote, escape, sheet, ragged)
     if merge is not None:
         from audit.merging import merge_answers
 
@@ -293,6 +302,14 @@ def main() -> None:
         sys.exit(error.exit_code)
 
 
+def _reading(
+    delimiter: Any, encoding: Any, quote: Any, escape: Any, sheet: Any, ragged: Any
+) -> dict[str, Any]:
+    """What the reader is told of a file's form."""
+    form = {"delimiter": delimiter, "encoding": encoding, "quoting": quote, "escape": escape}
+    return {**form, "sheet": sheet, "ragged": ragged}
+
+
 def _names(values: list[str] | None) -> tuple[str, ...]:
     """Names from repeated options and comma-separated lists; a name with a comma goes in double quotes."""
     return tuple(name for row in csv.reader(values or (), skipinitialspace=True) for name in row)
@@ -302,28 +319,6 @@ def _needed(value: Any, message: str) -> Any:
     if value is None:
         raise typer.BadParameter(message)
     return value
-
-
-def _render(result: Any, form: Format) -> str:
-    if form == "json":
-        return _json(result)
-    if form == "markdown":
-        from audit.render_markdown import markdown
-
-        return markdown(result)
-    if form == "html":
-        from audit.render_html import html
-
-        return html(result)
-    from audit.render_text import text
-
-    return text(result)
-
-
-def _json(result: Any) -> str:
-    import json
-
-    return json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def _deliver(text: str, out: Path | None) -> None:

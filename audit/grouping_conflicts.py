@@ -57,6 +57,11 @@ def conflict_groups(rows: Rows, votes: str, *, limit: int | None) -> list[Confli
             ConflictRow(row=row + 1, label=rows.classes[code], details=details)
         )
     return [
-        ConflictGroup(item=tuple(item), counts=counts[place], disagreement=d, rows=tuple(listed[place]))
+        ConflictGroup(
+            item=tuple(item) or (f"row {listed[place][0].row}",),  # a row is an item of its own
+            counts=counts[place],
+            disagreement=d,
+            rows=tuple(listed[place]),
+        )
         for place, d, item in heads
     ]

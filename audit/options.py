@@ -61,6 +61,12 @@ Delimiter = Annotated[
 Encoding = Annotated[
     str | None, typer.Option("--encoding", help="Encoding of a text file; found out if not given.")
 ]
+Quote = Annotated[
+    str | None, typer.Option("--quote", help="Character around fields that hold separators, or none.")
+]
+Escape = Annotated[
+    str | None, typer.Option("--escape", help="Character before a quote inside a quoted field.")
+]
 Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an xlsx file; the first if not given.")]
 Ragged = Annotated[
     Literal["error", "pad", "drop"],

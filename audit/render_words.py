@@ -176,10 +176,11 @@ def repeats_sentence(result: AuditResult) -> str:
     data, found = result.data, result.repeats
     if found.items == 0:
         return f"None of {integer(data.items)} items ({integer(data.rows)} rows) has several labels."
+    wide = f"{integer(found.rows)} labels in a file of {integer(data.rows)} rows"
+    rows = wide if data.label_columns else f"{integer(found.rows)} of {integer(data.rows)} rows"
     return (
-        f"{integer(found.items)} of {integer(data.items)} items have several labels: {integer(found.rows)} of "
-        f"{integer(data.rows)} rows, {integer(found.pairs)} pairs of labels; {integer(found.conflicts)} of these items "
-        f"disagree."
+        f"{integer(found.items)} of {integer(data.items)} items have several labels: {rows}, {integer(found.pairs)} "
+        f"pairs of labels; {integer(found.conflicts)} of these items disagree."
     )
 
 

@@ -246,7 +246,7 @@ class Reweighted(Result):
 class Alarm(Result):
     """Something that may make the audit lie, with its figures and the option that acts on it.
 
-    ``severity`` is ``"stop"`` (no flip rate is given), ``"warning"`` or ``"note"``.
+    ``severity`` is ``"stop"`` (no flip rate), ``"warning"`` or ``"note"``.
     """
 
     code: str
@@ -301,7 +301,7 @@ class ConflictGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult(Result):
-    """Everything ``audit dupes`` found. Printed as text, JSON, Markdown or HTML by ``audit.render``."""
+    """Everything ``audit dupes`` found; see :func:`audit.render.render`."""
 
     schema_version: str = SCHEMA_VERSION
     verdict: Verdict
@@ -320,11 +320,10 @@ class AuditResult(Result):
     conflicts: tuple[ConflictGroup, ...] = field(default=(), metadata={"json": False})
 
     def summary(self) -> str:
-        """The verdict in words, one sentence a line."""
+        """The verdict in words, one sentence a line; also what ``str`` gives."""
         return "\n".join((self.verdict.headline, *self.verdict.next_steps))
 
-    def __str__(self) -> str:
-        return self.summary()
+    __str__ = summary
 
     def to_frame(self) -> pd.DataFrame:
         """One row per estimate: quantity, column, value, items, estimate, low, high, method."""
