@@ -205,6 +205,7 @@ def open_table(
     con = duckdb.connect(
         config={
             "temp_directory": str(scratch.path()),
+            "checkpoint_threshold": "1TB",  # tables in memory need none, and one would compress them first
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "pandas_analyze_sample": 0,  # a column of Python objects is text, whatever its first values are
