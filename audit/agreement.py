@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from audit.disagreement import NO_REPEATS
 from audit.intervals import effective_interval, no_conflict_upper
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import Agreement, Estimate
@@ -57,9 +58,11 @@ def estimate_agreement(patterns: CountPatterns, *, level: float = 0.95) -> Agree
     """
     kappa, alpha = retest_kappa(patterns), krippendorff_alpha(patterns)
     if kappa is None or alpha is None:
-        reason = "no item has two labels" if patterns.repeated.item_total == 0 else "all labels are equal"
+        reason = "all labels are equal: agreement has no chance level"
+        if patterns.repeated.item_total == 0:
+            reason = NO_REPEATS
         nothing = Estimate(estimate=None, method="none")
-        return Agreement(kappa=nothing, alpha=nothing, reason=f"{reason}: agreement has no chance level")
+        return Agreement(kappa=nothing, alpha=nothing, reason=reason)
     repeated = patterns.repeated
     once = np.full(len(repeated.items), 1.0 / repeated.item_total)
     by_labels = repeated.sizes / float(repeated.sizes @ repeated.items)

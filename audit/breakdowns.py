@@ -43,7 +43,9 @@ def break_down(
         comparisons[column] = compare_values(
             column, parts, seed=settings.seed, contrast=repeats.contrast(column), level=settings.level
         )
-    by.setdefault("class", by_class(repeats.patterns, level=settings.level))
+    classes = by_class(repeats.patterns, level=settings.level)
+    if classes:
+        by.setdefault("class", classes)
     if columns.annotator is not None:
         by.setdefault("annotator_pair", _annotator_pairs(repeats, settings))
     return by, comparisons

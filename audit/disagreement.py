@@ -24,6 +24,7 @@ from audit.patterns import CountPatterns, FloatArray, IntArray
 from audit.results import Breakdown, Disagreement, Estimate, GroupSize
 
 __all__ = [
+    "NO_REPEATS",
     "IntervalKind",
     "by_class",
     "by_group_size",
@@ -32,6 +33,9 @@ __all__ = [
     "largest_disagreement",
     "ratio_mean",
 ]
+
+#: Why there is nothing where no item is repeated.
+NO_REPEATS = "no item has two labels, so disagreement cannot be measured"
 
 #: How d of pairs is given an interval: Wilson's score interval, or Clopper and Pearson's exact one.
 IntervalKind = Literal["wilson", "exact"]
@@ -68,7 +72,7 @@ def estimate_disagreement(
     if repeated.item_total == 0:
         return Disagreement(
             estimate=None, low=None, high=None, method="none", level=level, pair_weighted=None,
-            row_weighted=None, reason="no item has two labels, so disagreement cannot be measured",
+            row_weighted=None, reason=NO_REPEATS,
         )  # fmt: skip
     items, scores = repeated.items, repeated.disagreement
     part = item_mean(

@@ -17,7 +17,7 @@ from audit.errors import ArgumentError
 from audit.evidence import Copies, Evidence, deduplicated
 from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
 from audit.grouping import Columns, Repeats, group
-from audit.intervals import check_level
+from audit.intervals import check_level, check_seed
 from audit.labels import spelling_variants
 from audit.patterns import PairContrast
 from audit.reading import Table, open_table
@@ -112,6 +112,7 @@ def audit_duplicates(
         An argument is out of range or contradicts another.
     """
     check_level(level)
+    check_seed(seed)
     if draws < 1 or show_conflicts < 0:
         raise ArgumentError("the bootstrap needs at least 1 draw, and the conflicts shown are 0 or more")
     with open_table(source, **reading) as table:
@@ -245,7 +246,7 @@ def _repeat_summary(repeats: Repeats, normalise: str, ladder: bool | None) -> Re
         conflicts=int(patterns.items[patterns.disagreement > 0].sum()),
         sizes=by_group_size(patterns),
         normalise=normalise,
-        ladder=rungs,
+        ladder=rungs if any(rung.items for rung in rungs) else (),
     )
 
 

@@ -7,6 +7,7 @@ from audit.results import ConflictGroup, ConflictRow
 
 __all__ = ["conflict_groups", "hardest_items"]
 
+_MOST_ITEMS = (1 << 63) - 1  # what LIMIT can hold
 _MOST_ROWS = 100
 
 
@@ -20,7 +21,7 @@ def hardest_items(votes: str, *, limit: int | None) -> str:
     scored = f"SELECT g, n::BIGINT AS n, 1.0 - same::DOUBLE / (n * (n - 1))::DOUBLE AS d FROM ({items})"
     return (
         f"(SELECT row_number() OVER (ORDER BY d DESC, n DESC, g) AS place, * FROM ({scored}) "
-        f"ORDER BY place{'' if limit is None else f' LIMIT {limit:d}'})"
+        f"ORDER BY place{'' if limit is None else f' LIMIT {min(limit, _MOST_ITEMS):d}'})"
     )
 
 

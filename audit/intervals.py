@@ -20,6 +20,7 @@ __all__ = [
     "beta_limit",
     "bootstrap_totals",
     "check_level",
+    "check_seed",
     "clopper_pearson",
     "effective_interval",
     "no_conflict_upper",
@@ -37,6 +38,12 @@ def check_level(level: float) -> None:
     """Raise ArgumentError unless ``level`` is strictly between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise ArgumentError(f"the confidence level must lie between 0 and 1, not {level}: 0.95 is usual")
+
+
+def check_seed(seed: int) -> None:
+    """Raise ArgumentError unless ``seed`` is 0 or more."""
+    if seed < 0:
+        raise ArgumentError(f"a seed is a whole number of 0 or more, not {seed}")
 
 
 def wilson(successes: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:

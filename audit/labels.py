@@ -13,12 +13,17 @@ __all__ = ["canonical_label", "likely_typos", "merged_names", "no_labels", "spel
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,4})?")
 
 
+#: Characters that show nothing, as for items (see :mod:`audit.normalise`).
+_INVISIBLE = re.compile("[\x00\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
+
 def canonical_label(label: str) -> str:
-    """The spelling that label variants share: NFKC, case-folded, white space trimmed, numbers in one form.
+    """The spelling that label variants share: NFKC, case-folded, trimmed, nothing invisible, numbers in one form.
 
     ``"Yes"`` and ``"yes "`` become ``"yes"``; ``"1"``, ``"1.0"`` and ``"01"`` become ``"1"``.
     """
-    text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", label)).strip().casefold()
+    shown = _INVISIBLE.sub("", unicodedata.normalize("NFKC", label))
+    text = re.sub(r"\s+", " ", shown).strip().casefold()
     if not _NUMBER.fullmatch(text):
         return text
     number = Decimal(text)

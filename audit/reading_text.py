@@ -98,6 +98,10 @@ def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, 
     name = "standard input" if os.fspath(source) == "-" else os.fspath(source)
     path = Path(source)
     try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{name!a}: the name of the file is not UTF-8; rename it, or pipe it in as -") from error
+    try:
         if name == "standard input":
             if sys.stdin is None or sys.stdin.isatty():
                 raise InputError("standard input is the keyboard; give a file, or pipe a table in")
@@ -175,6 +179,8 @@ def to_utf8(path: Path, encoding: str, scratch: Scratch) -> Path:
                     f"line {lines}: byte 0x{error.object[error.start]:02X} is not {info.name}; "
                     "repair it, or pass another --encoding"
                 ) from error
+            except UnicodeError as error:  # no byte order mark where the name of the encoding promises one
+                raise InputError(f"this is not {info.name} ({error}); pass another --encoding") from error
             copy.write(text.removeprefix("\ufeff") if first else text)
             lines += text.count("\n")
             first = first and not text

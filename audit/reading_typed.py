@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,16 +106,34 @@ def register_frame(
         else:
             if hasattr(native, "read_all"):  # a stream of record batches can be read only once
                 native = native.read_all()
-            columns = [str(c) for c in nw.from_native(native).collect_schema().names()]
-            native = _Stream(native)
+            schema = nw.from_native(native).collect_schema()
+            columns = [str(c) for c in schema.names()]
+            native = _Stream(_without_nulls(native, schema))
         if not columns:
             raise InputError("the data frame has no columns")
         con.register(name, native)
+    except (duckdb.Error, nw.exceptions.NarwhalsError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"the data frame cannot be read ({reason}); make text of such columns, rename equal ones"
+        ) from error
     except TypeError as error:
         raise InputError(
             f"{type(frame).__name__} is no table; give a path or a pandas, Polars, Arrow or DuckDB frame"
         ) from error
     return name, columns, notes
+
+
+def _without_nulls(native: Any, schema: Mapping[str, Any]) -> Any:
+    """Columns of Polars' type Null, which DuckDB does not take, become empty columns of text."""
+    empty = [name for name, kind in schema.items() if kind == nw.Unknown]
+    if not empty or not nw.dependencies.is_polars_dataframe(native):
+        return native
+    import polars as pl
+
+    return native.with_columns(
+        pl.col(name).cast(pl.String) for name in empty if native.schema[name] == pl.Null
+    )
 
 
 def _plain_pandas(frame: Any) -> tuple[Any, list[str]]:

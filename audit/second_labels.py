@@ -17,6 +17,7 @@ import numpy as np
 from audit.columns import check_columns, guess
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError, ColumnError, InputError
+from audit.intervals import check_seed
 from audit.merging import ANSWER_ROW, present
 from audit.normalise import normal_forms
 from audit.planning import Plan, pairs_needed
@@ -128,6 +129,7 @@ def draw_plan(
     """
     if rows is not None and rows < 1:
         raise ArgumentError(f"a plan draws at least 1 row, not {rows}")
+    check_seed(seed)
     check_outputs(source, out)
     with open_table(source, **reading) as table:
         chosen = guess(table, item=tuple(item), label=label)

@@ -17,8 +17,8 @@ _WIDTHS = (0.05, 0.02)
 #: With this many repeated items and no conflict, more labels are not worth asking for.
 _ENOUGH_ITEMS = 1_000
 
-#: A flip rate known no better than this is told to be rough.
-_ROUGH = 0.05
+#: Fewer repeated items than this are told to be few.
+_FEW_ITEMS = 30
 
 
 def compose_verdict(
@@ -56,7 +56,8 @@ def compose_verdict(
         f"These labels disagree with themselves on {share} of repeats: no model can be shown to beat "
         f"{_rounded(band.upper)} against them, and the ceiling may be as low as {_rounded(band.lower)}."
     )
-    steps = [_precision(items, d, rate, band)]
+    few = "only " if repeats.items < _FEW_ITEMS else ""
+    steps = [_precision(f"{few}{items}", d, rate, band)]
     if unrepeated:
         steps.append(_label_more(repeats.items, unrepeated))
     if rate.classes == 2 and d.estimate < 0.5:
@@ -100,9 +101,8 @@ def _label_more(items: int, unrepeated: int) -> str:
 def _precision(items: str, d: Disagreement, rate: FlipRate, band: Ceiling) -> str:
     """What the repeats pin down, and how well."""
     width = half_width(d.low or 0.0, d.high or 0.0, classes=rate.classes)
-    rough = "only " if width > _ROUGH else ""
     return (
-        f"{rough}{items} put the flip rate at {rate.estimate:.3f}, between {rate.low:.3f} and {rate.high:.3f} "
+        f"{items} put the flip rate at {rate.estimate:.3f}, between {rate.low:.3f} and {rate.high:.3f} "
         f"(±{width:.3f}), and the band with sampling error at {band.low:.3f} to {band.high:.3f}."
     ).capitalize()
 

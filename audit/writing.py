@@ -34,7 +34,7 @@ def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> No
         if output is None:
             continue
         path = Path(output)
-        if any(path.resolve() == other.resolve() for other in taken):
+        if any(os.path.realpath(path) == os.path.realpath(other) for other in taken):
             raise ArgumentError(
                 f"{path} is read or written already in this run: give the output another name"
             )
