@@ -27,8 +27,10 @@ def test_the_table_is_found() -> None:
 
 @pytest.mark.parametrize("row", TABLE, ids=[row[0].strip("| ") for row in TABLE])
 def test_functions_and_tests_exist(row: list[str]) -> None:
-    module, *path = row[3].strip("` ").split(".")
-    found = importlib.import_module(f"audit.{module}")
+    names = row[3].strip("` ").split(".")
+    package = "relabel" if names[0] == "relabel" else "audit"
+    module, *path = names[1:] if package == "relabel" else names
+    found = importlib.import_module(f"{package}.{module}")
     for name in path:
         found = getattr(found, name)
     file, _, test = row[4].strip("`| ").partition("::")
