@@ -251,20 +251,19 @@ class Repeats:
 
     def _make_up(self, value: str) -> dict[str | int, tuple[int, int]]:
         """Repeated and other items for each value of an expression over the columns of an item's first row."""
-        source = self.source
-        first = f"(SELECT DISTINCT g AS r FROM {self.table})"
-        alone = f"SELECT r FROM {source.prefix}kept ANTI JOIN {self.table} USING (g)"
-        aside = (
-            f"(SELECT r FROM {source.prefix}ids UNION ALL SELECT r FROM {source.prefix}blank EXCEPT {alone})"
-        )
-        every = f"(SELECT rowid AS r, * FROM {source.base} WHERE {source.is_labelled})"
-        others = f"{every} ANTI JOIN {aside} USING (r)"
+        base, prefix = self.source.base, self.source.prefix
+        alone = f"SELECT r FROM {prefix}kept ANTI JOIN {self.table} USING (g)"
+        # Items that are not repeated have one row each: all rows but those that are set aside here.
+        aside = f"(SELECT r FROM {prefix}ids UNION ALL SELECT r FROM {prefix}blank EXCEPT {alone})"
+        first = f"(SELECT DISTINCT g AS r, true AS first FROM {self.table})"
+        marked = f"(SELECT * FROM {aside} LEFT JOIN {first} USING (r))"
         found = self.con.execute(
-            f"SELECT v, sum(a)::BIGINT, sum(b)::BIGINT FROM ("
-            f"SELECT {value} AS v, count(*) AS a, 0 AS b FROM {every} SEMI JOIN {first} USING (r) GROUP BY ALL "
-            f"UNION ALL SELECT {value}, 0, count(*) FROM {others} GROUP BY ALL) GROUP BY v ORDER BY v"
+            f"SELECT v, sum(repeated)::BIGINT, sum(others)::BIGINT FROM ("
+            f"SELECT {value} AS v, 0 AS repeated, count(*) AS others FROM {base} WHERE {self.source.is_labelled} "
+            f"GROUP BY ALL UNION ALL SELECT {value}, count(*) FILTER (first), -count(*) "
+            f"FROM {marked} m JOIN {base} b ON b.rowid = m.r GROUP BY ALL) GROUP BY v ORDER BY v"
         ).fetchall()
-        return {v: (a, b) for v, a, b in found}
+        return {v: (a, b) for v, a, b in found if a or b}
 
     @property
     def _length(self) -> str:
