@@ -295,10 +295,16 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         from audit.errors import AuditError
+        from audit.render_words import visible
 
+        if (
+            isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+        ):  # how DuckDB passes Ctrl-C on
+            typer.echo("audit: interrupted", err=True)
+            sys.exit(130)
         if not isinstance(error, AuditError):
             raise
-        typer.echo(f"audit: {error}", err=True)
+        typer.echo(f"audit: {visible(str(error), one_line=True)}", err=True)
         sys.exit(error.exit_code)
 
 
@@ -312,7 +318,13 @@ def _reading(
 
 def _names(values: list[str] | None) -> tuple[str, ...]:
     """Names from repeated options and comma-separated lists; a name with a comma goes in double quotes."""
-    return tuple(name for row in csv.reader(values or (), skipinitialspace=True) for name in row)
+    names: list[str] = []
+    for value in values or ():
+        if any(sign in value for sign in "\r\n") and not value.startswith('"'):
+            names.append(value)  # csv would take it for several lines
+        else:
+            names += next(csv.reader([value], skipinitialspace=True), [])
+    return tuple(names)
 
 
 def _needed(value: Any, message: str) -> Any:

@@ -23,6 +23,9 @@ __all__ = ["Plan", "half_width", "pairs_needed", "ranking_factor", "wilson_half_
 #: Wilson's half-width may miss the wanted one by this factor before pairs are added to the formula's number.
 _SLACK = 1.05
 
+#: Smaller half-widths would take more labels than anybody has.
+_SMALLEST_WIDTH = 1e-6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Result):
@@ -47,13 +50,15 @@ def pairs_needed(width: float, *, rate: float, classes: int = 2, level: float = 
     Parameters
     ----------
     width:
-        Wanted half-width of the interval of eps, above 0 and below 0.5.
+        Wanted half-width of the interval of eps, 1e-6 or more and below 0.5.
     rate:
         The flip rate expected, in (0, (K - 1)/K).
     """
     check_level(level)
-    if not 0.0 < width < 0.5:
-        raise ArgumentError(f"the half-width of a flip rate lies between 0 and 0.5, not {width}")
+    if not _SMALLEST_WIDTH <= width < 0.5:
+        raise ArgumentError(
+            f"the half-width of a flip rate lies between 0 and 0.5, and is at least {_SMALLEST_WIDTH:f}, not {width}"
+        )
     if not 0.0 < rate < maximum_disagreement(classes):
         raise ArgumentError(
             f"planning needs a flip rate between 0 and {maximum_disagreement(classes):.3g}, not {rate}"

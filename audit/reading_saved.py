@@ -33,5 +33,5 @@ def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None] | None:
         return d, int(rate["classes"]), rate["reason"]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; check the path") from error
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

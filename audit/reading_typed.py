@@ -229,6 +229,8 @@ def json_rows(path: Path, *, array: bool) -> Iterator[dict[str, str | None]]:
             records = json.loads(path.read_text("utf-8-sig"))
         except json.JSONDecodeError as error:
             raise InputError(f"line {error.lineno}: not JSON ({error.msg}); mend the line") from error
+        except RecursionError as error:
+            raise InputError("brackets are nested too deep for JSON; mend the file") from error
         for place, record in enumerate(records, start=1):
             yield _record(record, f"record {place}")
         return
@@ -241,6 +243,8 @@ def json_rows(path: Path, *, array: bool) -> Iterator[dict[str, str | None]]:
                     raise InputError(
                         f"line {line}: not JSON ({error.msg}); JSON Lines holds one object a line"
                     ) from error
+                except RecursionError as error:
+                    raise InputError(f"line {line}: brackets are nested too deep; mend the line") from error
                 yield _record(record, f"line {line}")
 
 
