@@ -320,10 +320,8 @@ def _names(values: list[str] | None) -> tuple[str, ...]:
     """Names from repeated options and comma-separated lists; a name with a comma goes in double quotes."""
     names: list[str] = []
     for value in values or ():
-        if any(sign in value for sign in "\r\n") and not value.startswith('"'):
-            names.append(value)  # csv would take it for several lines
-        else:
-            names += next(csv.reader([value], skipinitialspace=True), [])
+        plain = ("\n" in value or "\r" in value) and not value.startswith('"')  # csv would see several lines
+        names += [value] if plain else next(csv.reader([value], skipinitialspace=True), [])
     return tuple(names)
 
 
