@@ -14,46 +14,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from audit.options import (
-    Annotator,
-    By,
-    Classes,
-    Conflicts,
-    Counts,
-    Delimiter,
-    Draws,
-    DropCopies,
-    Encoding,
-    Escape,
-    FailOn,
-    FailUnder,
-    File,
-    Form,
-    Html,
-    Interval,
-    Item,
-    Label,
-    LabelColumns,
-    Ladder,
-    Level,
-    Merge,
-    MergeLabels,
-    Missing,
-    Normalise,
-    OnePer,
-    Out,
-    Quote,
-    Ragged,
-    RowId,
-    Seed,
-    Sheet,
-    Show,
-    ShowConflicts,
-    Split,
-    Strata,
-    Time,
-    Version,
-)
+from audit import options as o
 
 app = typer.Typer(
     name="audit",
@@ -66,46 +27,46 @@ app = typer.Typer(
 
 
 @app.callback()
-def common(version: Version = False) -> None:
+def common(version: o.Version = False) -> None:
     """How good are the labels, how high can any score against them go, and what to do about it."""
 
 
 @app.command()
 def dupes(
-    file: File,
-    item: Item = None,
-    label: Label = None,
-    label_columns: LabelColumns = None,
-    counts: Counts = None,
-    row_id: RowId = None,
-    annotator: Annotator = None,
-    time: Time = None,
-    split: Split = None,
-    by: By = None,
-    classes: Classes = None,
-    missing: Missing = None,
-    normalise: Normalise = "case",
-    merge_labels: MergeLabels = False,
-    drop_copies: DropCopies = False,
-    one_per: OnePer = None,
-    ladder: Ladder = None,
-    level: Level = 0.95,
-    draws: Draws = 10_000,
-    seed: Seed = 0,
-    interval: Interval = "wilson",
-    form: Form = "text",
-    out: Out = None,
-    html: Html = None,
-    conflicts: Conflicts = None,
-    show_conflicts: ShowConflicts = 200,
-    fail_under: FailUnder = None,
-    fail_on: FailOn = "lower",
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    escape: Escape = None,
-    sheet: Sheet = None,
-    ragged: Ragged = "error",
+    file: o.File,
+    item: o.Item = None,
+    label: o.Label = None,
+    label_columns: o.LabelColumns = None,
+    counts: o.Counts = None,
+    row_id: o.RowId = None,
+    annotator: o.Annotator = None,
+    time: o.Time = None,
+    split: o.Split = None,
+    by: o.By = None,
+    classes: o.Classes = None,
+    missing: o.Missing = None,
+    normalise: o.Normalise = "case",
+    merge_labels: o.MergeLabels = False,
+    drop_copies: o.DropCopies = False,
+    one_per: o.OnePer = None,
+    ladder: o.Ladder = None,
+    level: o.Level = 0.95,
+    draws: o.Draws = 10_000,
+    seed: o.Seed = 0,
+    interval: o.Interval = "wilson",
+    form: o.Form = "text",
+    out: o.Out = None,
+    html: o.Html = None,
+    conflicts: o.Conflicts = None,
+    show_conflicts: o.ShowConflicts = 200,
+    fail_under: o.FailUnder = None,
+    fail_on: o.FailOn = "lower",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    quote: o.Quote = None,
+    escape: o.Escape = None,
+    sheet: o.Sheet = None,
+    ragged: o.Ragged = "error",
 ) -> None:
     """Measure how much repeated items disagree, and the accuracy ceiling that follows.
 
@@ -149,8 +110,8 @@ def ceiling(
     n_test: Annotated[
         int | None, typer.Option("--n-test", help="Test rows the score was measured on.")
     ] = None,
-    item: Item = None,
-    label: Label = None,
+    item: o.Item = None,
+    label: o.Label = None,
     disagreement: Annotated[
         float | None, typer.Option("--disagreement", help="d, if it is known and there is no file.")
     ] = None,
@@ -177,19 +138,19 @@ def ceiling(
 
 @app.command()
 def resolve(
-    file: File,
+    file: o.File,
     conflicts: Annotated[
         Path, typer.Argument(help="The file that audit dupes --conflicts wrote, edited or not.")
     ],
     out: Annotated[Path, typer.Option("--out", help="File to write: the data with the list carried out.")],
-    item: Item = None,
-    label: Label = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    escape: Escape = None,
-    sheet: Sheet = None,
-    ragged: Ragged = "error",
+    item: o.Item = None,
+    label: o.Label = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    quote: o.Quote = None,
+    escape: o.Escape = None,
+    sheet: o.Sheet = None,
+    ragged: o.Ragged = "error",
 ) -> None:
     """Carry out the resolve list of a conflict file: majority, keep, drop, or relabel (left as it is).
 
@@ -210,8 +171,8 @@ def plan(
         str | None,
         typer.Argument(metavar="[FILE]", help="The data file; without one only the number is told."),
     ] = None,
-    item: Item = None,
-    label: Label = None,
+    item: o.Item = None,
+    label: o.Label = None,
     half_width: Annotated[
         float, typer.Option("--half-width", help="Wanted half-width of the interval of the flip rate.")
     ] = 0.02,
@@ -222,23 +183,23 @@ def plan(
     rows: Annotated[
         int | None, typer.Option("--rows", help="Draw this many rows, whatever --half-width says.")
     ] = None,
-    by: Strata = None,
-    show: Show = None,
-    merge: Merge = None,
+    by: o.Strata = None,
+    show: o.Show = None,
+    merge: o.Merge = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write: the plan, or the merged data.")
     ] = None,
     classes: Annotated[int, typer.Option("--classes", help="Number of classes when no file is given.")] = 2,
-    missing: Missing = None,
-    normalise: Normalise = "case",
-    level: Level = 0.95,
-    seed: Seed = 0,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    quote: Quote = None,
-    escape: Escape = None,
-    sheet: Sheet = None,
-    ragged: Ragged = "error",
+    missing: o.Missing = None,
+    normalise: o.Normalise = "case",
+    level: o.Level = 0.95,
+    seed: o.Seed = 0,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    quote: o.Quote = None,
+    escape: o.Escape = None,
+    sheet: o.Sheet = None,
+    ragged: o.Ragged = "error",
 ) -> None:
     """Draw rows to label a second time, blind to the first label; --merge brings the answers back.
 
@@ -293,13 +254,16 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("audit: interrupted", err=True)
         sys.exit(130)
+    except OSError as error:  # standard output is full or gone; files are the library's to wrap
+        typer.echo(f"audit: {error.strerror or error}: the output could not be written", err=True)
+        sys.exit(2)
     except Exception as error:
         from audit.errors import AuditError
         from audit.render_words import visible
 
         if (
             isinstance(error, RuntimeError) and str(error) == "Query interrupted"
-        ):  # how DuckDB passes Ctrl-C on
+        ):  # Ctrl-C, as DuckDB tells it
             typer.echo("audit: interrupted", err=True)
             sys.exit(130)
         if not isinstance(error, AuditError):

@@ -30,6 +30,9 @@ _SMALL_EFFECT = 0.1
 #: With fewer repeated items than this, an estimate is told to be rough.
 _FEW_ITEMS = 30
 
+#: Fewer equal rows than this are no pattern.
+_FEWEST_COPIES = 5
+
 
 def raise_alarms(evidence: Evidence) -> tuple[Alarm, ...]:
     """All alarms of the evidence, the gravest first."""
@@ -77,11 +80,12 @@ def _copies(evidence: Evidence) -> Iterator[Alarm]:
     copies = evidence.copies
     if copies is None or copies.rows == 0:
         return
-    p_value = None
+    p_value, severity = None, "warning"
     if not copies.by_row_id:
         if copies.contrast is None or not _looks_copied(copies.contrast):
             return
         p_value = compare_contrast(copies.contrast)
+        severity = "note" if _never_differ(copies.contrast) else "warning"
     left = estimate_disagreement(copies.without, level=evidence.d.level, draws=1_000)
     items, classes = copies.without.repeated.item_total, evidence.patterns.class_count
     rate = estimate_flip_rate(left, classes=classes) if classes > 1 else None
@@ -95,7 +99,7 @@ def _copies(evidence: Evidence) -> Iterator[Alarm]:
         without = f"Without them d is {left.estimate:.3f}{eps} ({conflicts} of {items} repeated items disagree{few})."
     yield Alarm(
         code="export copies",
-        severity="warning",
+        severity=severity,
         message=f"Export copies: {copies.rows} repeated rows {how}; they are no second opinions. {without}",
         action="--drop-copies leaves them out of every figure",
         figures={
@@ -113,11 +117,16 @@ def _copies(evidence: Evidence) -> Iterator[Alarm]:
 def _looks_copied(contrast: PairContrast) -> bool:
     """Rows equal in all other columns agree more than the other pairs, or there are no other pairs."""
     inside = int((contrast.inside_pairs > 0) @ contrast.items)
-    if inside < 5:
+    if _never_differ(contrast):
+        return inside >= _FEW_ITEMS and not contrast.inside_conflicts @ contrast.items
+    if inside < _FEWEST_COPIES:
         return False
-    if not contrast.outside_pairs @ contrast.items:
-        return not contrast.inside_conflicts @ contrast.items
     return _agrees_more(contrast) is not None
+
+
+def _never_differ(contrast: PairContrast) -> bool:
+    """Whether the other columns are the same in all rows of an item: then equality in them says little."""
+    return not contrast.outside_pairs @ contrast.items
 
 
 def _agrees_more(contrast: PairContrast) -> tuple[float, float, float] | None:
@@ -160,6 +169,32 @@ def _dependence(evidence: Evidence) -> Iterator[Alarm]:
                 "outside_items": int((contrast.outside_pairs > 0) @ contrast.items),
             },
         )
+
+
+def _adjudicated(evidence: Evidence) -> Iterator[Alarm]:
+    """Further labels where the first ones disagreed: the smallest groups all agree, the larger ones all conflict."""
+    repeated = evidence.patterns.repeated
+    if not repeated.item_total:
+        return
+    small = repeated.sizes == repeated.sizes.min()
+    conflicting = repeated.disagreement > 0
+    first, more = int(repeated.items[small].sum()), int(repeated.items[~small].sum())
+    agreed = first - int(repeated.items[small & conflicting].sum())
+    settled = int(repeated.items[~small & conflicting].sum())
+    if first < _FEWEST_COPIES or more < _FEWEST_COPIES or agreed < first or settled < more:
+        return
+    size, share = int(repeated.sizes.min()), more / (first + more)
+    yield Alarm(
+        code="labels added to conflicts",
+        severity="warning",
+        message=(
+            f"All {first:,} items with {size} labels agree and all {more:,} with more conflict: further labels seem to "
+            f"have been asked for where the first {size} disagreed. d is too low; of the first {size} labels "
+            f"{share:.1%} of the items disagree."
+        ),
+        action=f"audit the first {size} labels of each item alone",
+        figures={"size": size, "items": first, "items_with_more": more, "share": share},
+    )
 
 
 def _splits(evidence: Evidence) -> Iterator[Alarm]:
@@ -245,6 +280,7 @@ _CHECKS = (
     _above_maximum,
     _copies,
     _dependence,
+    _adjudicated,
     _splits,
     _representation,
     *alarms_labels.CHECKS,

@@ -13,6 +13,9 @@ __all__ = ["CHECKS"]
 #: With fewer repeated items than this, chance agreement is not told.
 _FEW_ITEMS = 30
 
+#: Where the interval of kappa reaches above this, chance agreement is not shown (Landis & Koch 1977: fair from .21).
+_FAIR = 0.3
+
 
 def _spellings(evidence: Evidence) -> Iterator[Alarm]:
     if evidence.spellings and not evidence.merged:
@@ -54,7 +57,9 @@ def _odd_labels(evidence: Evidence) -> Iterator[Alarm]:
 
 def _chance(evidence: Evidence) -> Iterator[Alarm]:
     kappa, items = evidence.kappa, evidence.patterns.repeated.item_total
-    if kappa.estimate is None or kappa.low is None or kappa.low > 0.0 or items < _FEW_ITEMS:
+    if kappa.estimate is None or kappa.low is None or kappa.high is None or items < _FEW_ITEMS:
+        return
+    if kappa.low > 0.0 or kappa.high > _FAIR:
         return
     if deduplicated(evidence.patterns, evidence.class_rows) is not None:
         return

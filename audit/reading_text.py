@@ -100,7 +100,9 @@ def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, 
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{name!a}: the name of the file is not UTF-8; rename it, or pipe it in as -") from error
+        raise InputError(
+            f"{name!a}: the name of the file is not UTF-8; rename it, or pipe it in as -"
+        ) from error
     try:
         if name == "standard input":
             if sys.stdin is None or sys.stdin.isatty():

@@ -39,6 +39,11 @@ class Client(Protocol):
         """Ask until there is a verdict or a reason why there will be none."""
 
 
+def _one_reply() -> int:
+    """One reply an item."""
+    return 1
+
+
 @dataclass(kw_only=True)
 class Judge:
     """Who is asked, with which parameters, at what price; ``tokens`` learns from the replies.
@@ -51,7 +56,7 @@ class Judge:
     params: Mapping[str, Any]
     price: Price | None = None
     longest_reply: int = 1024
-    draws: Callable[[], int] = lambda: 1
+    draws: Callable[[], int] = _one_reply
     tokens: TokenRate = field(default_factory=TokenRate)
 
 

@@ -95,7 +95,10 @@ def test_equal_rows_raise_only_when_they_agree_more_than_the_others() -> None:
     alone = Copies(rows=200, by_row_id=False, without=CLEAN, contrast=contrast((160, 40), (0, 0)))
     assert "export copies" not in codes(evidence(CLEAN, copies=alone))
     every = Copies(rows=200, by_row_id=False, without=CLEAN, contrast=contrast((200, 0), (0, 0)))
-    assert "export copies" in codes(evidence(pairs((150, 50), 0), copies=every))
+    (alarm,) = raise_alarms(evidence(pairs((150, 50), 0), copies=every))
+    assert (alarm.code, alarm.severity) == ("export copies", "note")  # it cannot be told for certain
+    few = Copies(rows=15, by_row_id=False, without=CLEAN, contrast=contrast((15, 0), (0, 0)))
+    assert codes(evidence(pairs((10, 5), 0), copies=few)) == []
 
 
 @pytest.mark.parametrize("code", ["same annotator", "adjacent rows", "same minute"])
@@ -204,6 +207,7 @@ def test_chance_agreement_names_what_the_item_may_lack() -> None:
     assert alarm.code == "no better than chance"
     assert "entity, driver" in alarm.message
     assert codes(evidence(CLEAN, kappa=Estimate(estimate=0.1, low=0.02, high=0.2))) == []
+    assert codes(evidence(CLEAN, kappa=Estimate(estimate=0.2, low=-0.1, high=0.5))) == []  # not shown
     assert (
         codes(evidence(pairs((10, 5), 7), kappa=Estimate(estimate=-0.1, low=-0.3, high=0.2))) == []
     )  # too few
@@ -219,3 +223,15 @@ def test_more_repeats_at_a_coarser_level() -> None:
     assert alarm.figures == {"level": "punctuation", "items": 200, "disagreement": 0.145, "items_used": 86}
     assert codes(evidence(CLEAN, ladder=ladder[:2])) == []
     assert codes(evidence(CLEAN, ladder=ladder, normalise="punctuation")) == []
+
+
+def test_labels_added_to_conflicts_are_seen() -> None:
+    added = CountPatterns.from_counts(
+        [[2, 0], [0, 2], [2, 1], [1, 2]], items=[60, 30, 12, 8], classes=("0", "1")
+    )
+    (alarm,) = [a for a in raise_alarms(evidence(added)) if a.code == "labels added to conflicts"]
+    assert alarm.figures["share"] == pytest.approx(20 / 110)
+    mixed = CountPatterns.from_counts(
+        [[2, 0], [1, 1], [3, 0], [2, 1]], items=[60, 10, 12, 8], classes=("0", "1")
+    )
+    assert codes(evidence(mixed)) == []
