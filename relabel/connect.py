@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from audit.errors import ArgumentError
 from relabel.capabilities import Capabilities, verdict_params
 from relabel.client import RAISE, JudgeClient
 from relabel.cost import DEFAULT_BASE_URL, Price, find_price
+from relabel.endpoint import check_url
 from relabel.gate import Gate
 from relabel.journal import Journal
 from relabel.pipeline import Judge
@@ -49,8 +51,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "max_tokens", "samples", "timeout"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:
                 raise ArgumentError(f"--{name.replace('_', '-')} must be above 0")
+        if self.temperature is not None and not math.isfinite(self.temperature):
+            raise ArgumentError(
+                f"--temperature {self.temperature} is no temperature; give a number such as 0"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +86,7 @@ def place(
         raise ArgumentError(
             f"--base-url {url!r} is no address; it starts with http:// or https://, often ends in /v1"
         )
+    check_url(url)
     key = next((name for name in key_variables if os.environ.get(name, "").strip()), None)
     if key is None and url == DEFAULT_BASE_URL:
         raise ArgumentError(f"no key for {url}: set OPENAI_API_KEY, or name another endpoint with --base-url")

@@ -14,12 +14,12 @@ LOG_EVERY = 10.0
 
 
 class Console:
-    """Writes to ``stream`` (standard error)."""
+    """Writes to ``stream`` (standard error); where that fails, as of a closed pipe, the run goes on in silence."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
         self._stream, self._quiet = stream, quiet
         self._live = stream.isatty()
-        self._open = False
+        self._open = self._lost = False
         self._last = ("", 0.0)
 
     def progress(self, progress: Progress) -> None:
@@ -29,23 +29,30 @@ class Console:
         line, now, end = progress.line(), time.monotonic(), progress.done == progress.total
         if self._live:
             width = shutil.get_terminal_size().columns - 1
-            self._stream.write("\r" + line[:width].ljust(width))
+            self._write("\r" + line[:width].ljust(width))
             self._open = True
             if end:
                 self.close()
         elif end or self._last[0] != progress.phase or now - self._last[1] >= LOG_EVERY:
-            self._stream.write(line + "\n")
+            self._write(line + "\n")
             self._last = (progress.phase, now)
-        self._stream.flush()
 
     def notice(self, line: str) -> None:
         """Show a line that stays."""
         self.close()
-        self._stream.write(line + "\n")
-        self._stream.flush()
+        self._write(line + "\n")
 
     def close(self) -> None:
         """End the line that is being rewritten."""
         if self._open:
-            self._stream.write("\n")
+            self._write("\n")
             self._open = False
+
+    def _write(self, text: str) -> None:
+        if self._lost:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            self._lost = True

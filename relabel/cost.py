@@ -43,8 +43,8 @@ def find_price(
             "a price has two parts; give both --price-in and --price-out (dollars per million tokens)"
         )
     if price_in is not None and price_out is not None:
-        if min(price_in, price_out) < 0:
-            raise ArgumentError("a price is not negative; give dollars per million tokens")
+        if not (price_in >= 0 and price_out >= 0):
+            raise ArgumentError("a price is a number and not negative; give dollars per million tokens")
         return Price(input=price_in, output=price_out, source="given")
     from genai_prices import Usage, calc_price  # here: it loads a price list of 1.6 MB
 
@@ -103,8 +103,8 @@ class Budget:
     """
 
     def __init__(self, limit: float | None = None, *, spent: float = 0.0) -> None:
-        if limit is not None and limit < 0:
-            raise ArgumentError(f"--budget {limit} is negative; give US dollars")
+        if limit is not None and not limit >= 0:
+            raise ArgumentError(f"--budget {limit} is negative or no number; give US dollars")
         self.limit = limit
         self.spent = spent
         self.promised = 0.0

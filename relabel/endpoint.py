@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import json
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from types import TracebackType
@@ -34,7 +35,13 @@ def check_url(url: str) -> tuple[str, dict[str, str]]:
     A query may only name ``api-version``: whatever else stands there could be a secret, and the address is
     written to the journal.
     """
-    parts = urlsplit(url.strip())
+    try:
+        parts = urlsplit(url.strip())
+        parts.port  # noqa: B018 - raises for a port that cannot be one
+    except ValueError as error:
+        raise ArgumentError(
+            f"{url!r} is no base URL ({error}); write it as http://localhost:8000/v1"
+        ) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ArgumentError(f"{url!r} is no base URL; write it as http://localhost:8000/v1")
     if parts.username or parts.password:
@@ -65,6 +72,15 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
+def _escaped(secret: str) -> re.Pattern[bytes]:
+    """The key in JSON, each character as it is or escaped, also in JSON that stands inside a JSON text."""
+    return re.compile(
+        b"".join(
+            rb"(?:\\{0,8}%b|\\{1,8}u(?i:%04x))" % (re.escape(char.encode()), ord(char)) for char in secret
+        )
+    )
+
+
 class Endpoint:
     """An open endpoint; use it in one event loop, as an asynchronous context manager.
 
@@ -86,6 +102,7 @@ class Endpoint:
         self.timeout = timeout
         self._key = read_key(key_variable)
         self._secret = self._key if self._key and len(self._key) >= SECRET_LENGTH else None
+        self._escaped = _escaped(self._secret) if self._secret else None
         host = urlsplit(self.base_url).hostname or ""
         headers = {"api-key": self._key} if self._key and host.endswith(".azure.com") else {}
         try:
@@ -157,8 +174,11 @@ class Endpoint:
         return connection_outcome(f"the connection failed ({told})", answered=reached)
 
     def _without_key(self, content: bytes) -> bytes:
-        """An answer that quotes the key back is kept without it."""
-        return content.replace(self._secret.encode(), b"[key]") if self._secret else content
+        """An answer that quotes the key back, as it is or escaped, is kept without it."""
+        if self._secret is None or self._escaped is None:
+            return content
+        content = content.replace(self._secret.encode(), b"[key]")
+        return self._escaped.sub(b"[key]", content) if b"\\" in content else content
 
     def redact(self, text: str) -> str:
         """``text`` as one line of at most 300 characters without the key."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from audit.render_words import visible
 from relabel.journal import Journal, Stored
 from relabel.parse import Spellings
 from relabel.pipeline import known
@@ -68,7 +69,7 @@ class Explanation:
         for near in self.near:
             lines.append(f"  another request about this item, {_line(near.record)}")
             lines += [f"    {difference}" for difference in near.differences]
-        return "\n".join(lines)
+        return visible("\n".join(lines))  # reasons quote what the endpoint wrote
 
 
 def explain(request: Request, *, journal: Journal, rubric: Rubric) -> Explanation:

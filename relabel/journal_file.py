@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def lock(path: Path, *, wait: float) -> FileLock:
     taken = FileLock(f"{path}.lock", thread_local=False, fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        Path(f"{path}.lock").open("ab").close()  # where that fails, waiting would never end
         taken.acquire(timeout=wait)
     except Timeout as error:
         raise ArgumentError(
@@ -81,6 +83,8 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     con = None
     try:
         uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        if read_only and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+            uri += "&immutable=1"  # SQLite would make files beside it; nobody is writing
         con = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         con.execute("PRAGMA busy_timeout = 10000")
         _check(con, path, read_only=read_only)

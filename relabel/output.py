@@ -46,16 +46,25 @@ class OutputCounts:
         return self.rows - self.statuses[Status.OK]
 
 
-def check_paths(out: Path, *, source: Any, unresolved: Path) -> None:
-    """ArgumentError where the output cannot be written: said before anything is spent."""
+def check_paths(
+    out: Path, *, source: Any, unresolved: Path, journal: Path | None = None, reads: Sequence[Any] = ()
+) -> None:
+    """ArgumentError where the output cannot be written: said before anything is spent.
+
+    ``reads`` are further inputs (gold, the rubric): like ``source`` they are files or something else.
+    """
     if not out.name.lower().endswith(ENDINGS):
         raise ArgumentError(f"--out {out}: the ending says no kind of file; use one of {', '.join(ENDINGS)}")
     if out.is_dir() or not out.parent.is_dir():
         raise ArgumentError(f"--out {out}: there is no such folder to write to; make it first")
-    if isinstance(source, str | Path) and str(source) != "-":
+    if journal is not None and journal.resolve() in (out.resolve(), unresolved.resolve()):
+        raise ArgumentError(f"--out {out} would overwrite the journal; give another --journal")
+    for read in (source, *reads):
         for path in (out, unresolved):
-            if path.exists() and Path(source).exists() and path.samefile(source):
-                raise ArgumentError(f"--out {out} would overwrite the input; give another file")
+            if not isinstance(read, str | Path) or str(read) == "-":
+                continue
+            if path.exists() and Path(read).exists() and path.samefile(read):
+                raise ArgumentError(f"--out {out} would overwrite the input {read}; give another file")
 
 
 def output_names(columns: Sequence[str]) -> tuple[str, ...]:

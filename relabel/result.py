@@ -143,7 +143,8 @@ class RunResult:
         if self.without_verdict:
             others = ", ".join(f"{name} {n:,}" for name, n in self.statuses.items() if name != "ok")
             lines.append(
-                f"{self.without_verdict:,} rows have no verdict ({others}), listed in {self.unresolved};"
-                " the same command goes on with them"
+                f"{self.without_verdict:,} rows have no verdict ({others}), listed in {self.unresolved}"
             )
+            if self.without_verdict > self.statuses.get("empty", 0):
+                lines[-1] += "; the same command goes on with them"
         return "\n".join(lines)

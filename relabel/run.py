@@ -173,10 +173,19 @@ class Job:
             with Worklist(table, inputs=columns, label=self.label, seed=self.settings.seed) as worklist:
                 yield worklist
 
+    def _check(self, paths: Paths) -> None:
+        check_paths(
+            paths.out,
+            source=self.source,
+            unresolved=paths.unresolved,
+            journal=paths.journal,
+            reads=(self.gold, self.rubric),
+        )
+
     def plan(self) -> Plan:
         """What `run` would ask and cost. Asks nothing and writes nothing."""
         rubric, policy, asked, paths = usable(self.rubric), self.policy(), self.endpoints(), self.paths()
-        check_paths(paths.out, source=self.source, unresolved=paths.unresolved)
+        self._check(paths)
         sample = self.sample(rubric)
         with self.worklist(rubric) as worklist:
             return make_plan(
@@ -245,7 +254,7 @@ class Job:
     ) -> Iterator[Engine]:
         """The opened parts of this job (journal, table, items), for a run or for asking about some items again."""
         rubric, policy, asked, paths = usable(self.rubric), self.policy(), self.endpoints(), self.paths()
-        check_paths(paths.out, source=self.source, unresolved=paths.unresolved)
+        self._check(paths)
         sample = self.sample(rubric)
         with Journal(paths.journal, wait=self.wait) as journal, self.worklist(rubric) as worklist:
             yield Engine(
