@@ -302,7 +302,9 @@ def test_the_tutorial_names_every_status_and_column():
 
 
 def test_the_json_has_the_documented_paths(server):
-    told = json.loads(run(server, "--adjudicator", "adjudicator", "--label", "label", "--format", "json").stdout)
+    told = json.loads(
+        run(server, "--adjudicator", "adjudicator", "--label", "label", "--format", "json").stdout
+    )
     text = (ROOT / "docs" / "relabel.md").read_text(encoding="utf-8")
     table = text[text.index("### The JSON of a run") : text.index("## Rehearsing")]
     for key, value in told.items():
