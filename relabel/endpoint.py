@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from audit.errors import ArgumentError, EndpointError, MissingExtraError
+from relabel.body import limit_body
 from relabel.outcomes import Outcome, connection_outcome, read_answer
 
 try:
@@ -104,10 +105,13 @@ class Endpoint:
         self._secret = self._key if self._key and len(self._key) >= SECRET_LENGTH else None
         self._escaped = _escaped(self._secret) if self._secret else None
         host = urlsplit(self.base_url).hostname or ""
-        headers = {"api-key": self._key} if self._key and host.endswith(".azure.com") else {}
+        headers = {"accept-encoding": "identity"}
+        if self._key and host.endswith(".azure.com"):
+            headers["api-key"] = self._key
         try:
             self._http = openai.DefaultAsyncHttpxClient(
                 trust_env=not _is_loopback(self.base_url),
+                event_hooks={"response": [limit_body]},
                 limits=httpx2.Limits(
                     max_connections=None, max_keepalive_connections=None
                 ),  # the gate bounds them

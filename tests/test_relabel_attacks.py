@@ -1,5 +1,6 @@
 """Faults that were found by breaking a run on purpose; each was a wrong result, a leak or a traceback before."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -13,7 +14,7 @@ from audit.errors import ArgumentError, InputError
 from relabel.connect import Settings, place
 from relabel.console import Console
 from relabel.cost import Budget, find_price
-from relabel.endpoint import check_url
+from relabel.endpoint import Endpoint, check_url
 from relabel.journal import Journal
 from relabel.journal_file import lock
 from relabel.output import check_paths
@@ -240,3 +241,25 @@ def test_a_closed_standard_error_stops_no_run():
     console.notice("one")
     console.notice("two")
     console.close()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_endless_answer_is_cut_off(packed, tmp_path, monkeypatch):
+    """300 MB of blanks, plain or packed into 300 KB, are not read to the end."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    blanks = b" " * 40_000_000
+    flood = gzip.compress(blanks * 8, 6) if packed else blanks
+    asked = []
+
+    def answer(headers):
+        asked.append(headers["accept-encoding"])
+        return flood, {"content-encoding": "gzip"} if packed else {}
+
+    async def ask(url):
+        async with Endpoint(url, timeout=30.0) as open_endpoint:
+            return await open_endpoint.chat({"model": "m", "messages": []})
+
+    with endpoint(answer) as url:
+        outcome = asyncio.run(ask(url))
+    assert asked == ["identity"]
+    assert "an answer of more than" in str(outcome)
