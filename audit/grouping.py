@@ -199,7 +199,7 @@ def _choose_key(rows: Rows, labelled: str, level: str) -> Callable[[str], str]:
     longest = items[max(range(len(items)), key=lambda k: sizes[k] or 0)]
     distinct = _distinct(con, whole(f"{prefix}sample"))
     chosen = whole
-    for names, length in (((longest,), 16), ((longest,), 32), (items, 32), (items, 128)):
+    for names, length in (((longest,), 16), ((longest,), 40), ((longest,), 80), (items, 80), (items, 200)):
 
         def key(source: str, names: tuple[str, ...] = names, length: int = length) -> str:
             return prefix_keys(source, names, coarse, length)

@@ -51,7 +51,7 @@ def normal_forms(source: str, texts: Sequence[str], level: str) -> str:
     query = _step(source, count, lambda k: f"coalesce({texts[k]}, '') AS n{k}")
     if level != "none":
         query = _step(query, count, lambda k: f"n{k}, {_irregular(f'n{k}')} OR ends_with(n{k}, ' ') AS o{k}")
-        query = _step(query, count, lambda k: f"n{k}, {_wild(k)}")
+        query = _step(query, count, lambda k: f"n{k}, {_wild(k, '| $')}")
         query = _folded(query, count, level)
     if level == "punctuation":
         query = _step(query, count, lambda k: f"coalesce(nullif({_words(f'n{k}')}, ''), n{k}) AS n{k}")
@@ -66,8 +66,9 @@ def is_blank(text: str) -> str:
 def prefix_keys(source: str, texts: Sequence[str], level: str, length: int) -> str:
     """SELECT ``r`` and, as ``h``, a 64-bit key that is equal wherever the normal forms of ``texts`` are.
 
-    The key is the hash of the first ``length`` characters of each normal form, without accents and closing spaces;
-    texts that differ further on share it too. ``level`` is ``space`` or ``case``; the former serves ``none`` as well.
+    The key is the hash of the first ``length`` characters of each normal form, without a closing space and without
+    accents on the last; texts that differ further on share it too. ``level`` is ``space`` or ``case``; the former
+    serves ``none`` as well.
 
     Why the first characters of the text can stand for those of the normal form: if they are calm and in regular
     spacing, what follows can only put marks on the last of them, or make a space at the end a closing one.
@@ -77,16 +78,19 @@ def prefix_keys(source: str, texts: Sequence[str], level: str, length: int) -> s
     def start(k: int) -> str:
         return f"CASE WHEN w{k} THEN t{k} WHEN ends_with(n{k}, ' ') THEN left(n{k}, -1) ELSE n{k} END AS n{k}"
 
+    def cut(k: int) -> str:
+        return f"o{k}, CASE WHEN w{k} THEN rtrim(left(n{k}, {length}), ' ') ELSE n{k} END AS n{k}"
+
     def key(k: int) -> str:
-        return f"CASE WHEN o{k} THEN rtrim(strip_accents(left(n{k}, {length})), ' ') ELSE n{k} END"
+        bare = f"left(n{k}, -1) || strip_accents(right(n{k}, 1))"
+        return f"coalesce(CASE WHEN o{k} THEN {bare} ELSE n{k} END, '')"
 
     query = _step(source, count, lambda k: f"{texts[k]} AS t{k}, left({texts[k]}, {length}) AS n{k}")
     query = _step(query, count, lambda k: f"t{k}, n{k}, {_irregular(f'n{k}')} AS o{k}")
     query = _step(query, count, lambda k: f"t{k}, n{k}, o{k}, {_wild(k)}")
     query = _step(query, count, lambda k: f"o{k}, w{k}, {start(k)}")
-    query = _folded(query, count, level, keep="o{k}, ")
-    keys = ", ".join(f"coalesce({key(k)}, '')" for k in range(count))
-    return f"(SELECT r, hash({keys}) AS h FROM {query})"
+    query = _step(_folded(query, count, level, keep="o{k}, "), count, cut)
+    return f"(SELECT r, hash({', '.join(map(key, range(count)))}) AS h FROM {query})"
 
 
 def _folded(query: str, count: int, level: str, keep: str = "") -> str:
@@ -108,9 +112,9 @@ def _irregular(text: str) -> str:
     return f"strlen({text}) <> length({text}) OR contains({text}, '  ') OR {controls} OR starts_with({text}, ' ')"
 
 
-def _wild(k: int) -> str:
-    """SQL that is true where the irregular text ``n{k}`` must be spaced or composed anew."""
-    return f"CASE WHEN o{k} THEN regexp_matches(n{k}, '[^{_CALM}]|  |^ | $') ELSE false END AS w{k}"
+def _wild(k: int, end: str = "") -> str:
+    """SQL that is true where the irregular text ``n{k}`` must be spaced or composed anew; ``end`` adds a pattern."""
+    return f"CASE WHEN o{k} THEN regexp_matches(n{k}, '[^{_CALM}]|  |^ {end}') ELSE false END AS w{k}"
 
 
 def _spaced(text: str) -> str:
