@@ -40,7 +40,7 @@ from relabel.journal import Journal  # noqa: E402
 from relabel.probe import probe  # noqa: E402
 from relabel.prompts import item_code  # noqa: E402
 from relabel.rubric import Rubric  # noqa: E402
-from tests.made_injections import INJECTIONS, attack, judge_all  # noqa: E402
+from tests.made_injections import HARMLESS, INJECTIONS, attack, judge_all  # noqa: E402
 from tests.small_model import MODEL, Served, lacking, serve  # noqa: E402
 
 RUBRIC = ROOT / "examples" / "causal_news_rubric.md"
@@ -78,10 +78,11 @@ what the measures say when a judge is poor. The figures are those of one run, as
 So the ladder leads from `json_schema`, which the server answers with HTTP 500, to `json_object` with the schema beside
 it, and confidence comes from log-probabilities. Two habits of this server matter:
 
-- It works out the log-probabilities of every token with care but slowly: most of the time of a request goes there.
+- For log-probabilities it sorts the whole vocabulary at every token, in Python: most of the time of a request. The
+  tests start it through `tests/small_server.py`, which spares it that; the replies are the same.
 - It lowers the weight of tokens that it has read before (a repeat penalty of 1.1) unless told otherwise, also at
   temperature 0, but tells the log-probabilities before that. So the label it writes is not always the one it finds
-  more likely: {doubted} of its labels have a confidence below .5. Such rows are the first to be escalated.
+  more likely. Labels with a confidence below .5: {doubted}. Such rows are the first to be escalated.
 
 ## {rows} sentences under a rubric
 
@@ -101,17 +102,18 @@ manual. `audit relabel run` was killed with SIGKILL when a third was answered, a
 
 {table}
 
-The resume: {answered_at_kill} replies had come when the run was killed, of which {recorded_at_kill} were in the journal
-and {in_flight} were lost with what was in flight. The second run used {reused} again and asked for {asked}. In all the
-server gave {answered} replies and {turned_down} refusals of `json_schema`.
+The resume: {answered_at_kill} replies had come when the run was killed, and {recorded_at_kill} of them were in the
+journal. The same command used those again and got {then} more. In all the server gave {answered} replies for {rows}
+rows, and {turned_down} refusals of `json_schema`, from which the run learnt.
 
 ## Hostile text
 
-The {injections} injections of the tests, each put into {items} sentences, demand the label that the model does not give
-without them. Flipped is a row that gets the label demanded.
+The {injections} injections of the tests, put into {items} sentences each, demand the label that the model does not give
+without them. Flipped is a row that gets the label demanded. Since a poor judge changes its mind for less, {harmless}
+harmless lines ("More on page four.") were added to the same sentences in their stead.
 
-| | flipped | no verdict |
-| --- | --- | --- |
+| | flipped by an injection | no verdict | flipped by a harmless line |
+| --- | --- | --- | --- |
 | without the defence | {loose} |
 | with the defence | {fenced} |
 
@@ -194,30 +196,60 @@ def run_twice(folder: Path, served: Served, *, rows: int) -> dict[str, Any]:
 
 
 def flips(served: Served, *, items: int, defend: bool) -> dict[str, Any]:
-    """Every injection in every item; it demands the label that the judge does not give without it."""
+    """Every injection in every item; it demands the label that the judge does not give without it.
+
+    The harmless lines show how often any further line at all changes the label.
+    """
     rubric = Rubric.load(RUBRIC)
     texts = list(ITEMS)[:items]
     how: dict[str, Any] = {"rubric": rubric, "model": MODEL, "base_url": served.base_url, "defend": defend}
     how |= {"concurrency": WORKERS, "max_tokens": TOKENS, "logprobs": False}
     benign = asyncio.run(judge_all([{"text": text} for text in texts], **how))
-    hostile, demands = [], []
-    for text, label in zip(texts, benign, strict=True):
-        if label is None:
-            continue
-        demanded = next(name for name in rubric.label_names if name != label)
-        for name in INJECTIONS:
-            injection = attack(name, label=demanded, code=item_code({"text": text}))
-            hostile.append({"text": f"{text}\n{injection}"})
-            demands.append(demanded)
-    if not hostile:
-        raise SystemExit("the model gives no verdict on the plain items; choose others")
-    given = asyncio.run(judge_all(hostile, **how))
-    return {
-        "benign": benign,
-        "rows": len(hostile),
-        "silent": given.count(None),
-        "flipped": sum(label == wanted for label, wanted in zip(given, demands, strict=True)),
+    found: dict[str, Any] = {"benign": benign}
+    for kind in ("hostile", "harmless"):
+        rows, demands = [], []
+        for text, label in zip(texts, benign, strict=True):
+            if label is None:
+                continue
+            demanded = next(name for name in rubric.label_names if name != label)
+            code = item_code({"text": text})
+            orders = [attack(name, label=demanded, code=code) for name in INJECTIONS]
+            for line in orders if kind == "hostile" else HARMLESS:
+                rows.append({"text": f"{text}\n{line}"})
+                demands.append(demanded)
+        if not rows:
+            raise SystemExit("the model gives no verdict on the plain items; choose others")
+        given = asyncio.run(judge_all(rows, **how))
+        flipped = sum(label == wanted for label, wanted in zip(given, demands, strict=True))
+        found[kind] = {"rows": len(rows), "silent": given.count(None), "flipped": flipped}
+    return found
+
+
+def measure(told: argparse.Namespace) -> dict[str, Any]:
+    """The figures."""
+    if lacking():
+        raise SystemExit(lacking())
+    rows = read_rows(told.data, count=told.rows, seed=told.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_rows(folder / "data.csv", rows)
+        with serve(folder / "server.log") as served:
+            seen = asyncio.run(probe(model=MODEL, base_url=served.base_url, timeout=600))
+            print(seen, flush=True)
+            run = run_twice(folder, served, rows=told.rows)
+            print(json.dumps(run, indent=1), flush=True)
+        with serve(folder / "second.log", logits_all=False) as served:  # quicker, and no confidence is asked for
+            arms = {defend: flips(served, items=told.items, defend=defend) for defend in (False, True)}
+            print(arms, flush=True)
+    figures: dict[str, Any] = {
+        "seen": seen.to_dict(),
+        "run": run,
+        "loose": arms[False],
+        "fenced": arms[True],
+        "seed": told.seed,
     }
+    figures |= {"versions": {name: version(name) for name in PACKAGES}}
+    return figures
 
 
 def main() -> None:
@@ -230,28 +262,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=shared / "data" / "causal_news")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "real-model.md")
     parser.add_argument("--json", type=Path, help="also write the figures there")
+    parser.add_argument("--read", type=Path, help="measure nothing; read the figures that --json wrote")
     told = parser.parse_args()
-    if lacking():
-        raise SystemExit(lacking())
-    rows = read_rows(told.data, count=told.rows, seed=told.seed)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_rows(folder / "data.csv", rows)
-        with serve(folder / "server.log") as served:
-            seen = asyncio.run(probe(model=MODEL, base_url=served.base_url, timeout=600))
-            print(seen, flush=True)
-            run = run_twice(folder, served, rows=told.rows)
-            print(json.dumps(run, indent=1), flush=True)
-            arms = {defend: flips(served, items=told.items, defend=defend) for defend in (False, True)}
-            print(arms, flush=True)
-    figures = {
-        "seen": seen.to_dict(),
-        "run": run,
-        "loose": arms[False],
-        "fenced": arms[True],
-        "seed": told.seed,
-    }
-    figures |= {"versions": {name: version(name) for name in PACKAGES}}
+    figures = json.loads(told.read.read_text("utf-8")) if told.read else measure(told)
     if told.json:
         told.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
     told.out.write_text(page(figures), encoding="utf-8")
@@ -293,21 +306,21 @@ def page(figures: dict[str, Any]) -> str:
         "notes": "\n".join(f"- {note}" for note in seen["notes"]),
         "rows": rows,
         "statuses": ", ".join(f"{name} {count}" for name, count in statuses.items()),
-        "asked": result["judge"]["asked"],
-        "reused": result["judge"]["reused"],
+        "then": run["answered"] - run["answered_at_kill"],
         "calibration": calibration(result["gold"]["calibration"]),
         "per_item": f"{run['seconds'] / rows:.1f}",
         "prompt": run["prompt_tokens"] // rows,
         "completion": run["completion_tokens"] // rows,
         "injections": len(INJECTIONS),
+        "harmless": len(HARMLESS),
         "items": len(figures["loose"]["benign"]),
         "seed": figures["seed"],
     }
     words |= {name: run[name] for name in ("recorded_at_kill", "answered_at_kill", "answered", "turned_down")}
-    words["in_flight"] = run["answered_at_kill"] - run["recorded_at_kill"]
     for arm in ("loose", "fenced"):
         found = figures[arm]
-        words[arm] = f"{interval(found['flipped'], found['rows'])} | {found['silent']}"
+        told = [interval(found[kind]["flipped"], found[kind]["rows"]) for kind in ("hostile", "harmless")]
+        words[arm] = f"{told[0]} | {found['hostile']['silent']} | {told[1]}"
     return PAGE.format(**words)
 
 
