@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import duckdb
 import numpy as np
@@ -19,6 +20,8 @@ from audit.patterns import CountPatterns, IntArray, PairContrast
 from audit.results import ConflictGroup
 
 __all__ = ["AnnotatorPair", "MakeUp", "Repeats", "Rung", "WithoutCopies"]
+
+T = TypeVar("T")
 
 #: What stands for an empty cell where values are listed.
 EMPTY = "(empty)"
@@ -69,6 +72,13 @@ class Repeats:
     missing_item: int
     class_rows: IntArray
     items_total: int
+    _known: dict[tuple[str, ...], object] = field(default_factory=dict, init=False, repr=False)
+
+    def _once(self, *key: str, ask: Callable[[], T]) -> T:
+        """The answer to a question about these repeats, kept: several parts of an audit ask the same."""
+        if key not in self._known:
+            self._known[key] = ask()
+        return cast(T, self._known[key])
 
     @property
     def rows(self) -> int:
@@ -121,7 +131,9 @@ class Repeats:
             )
         else:
             votes = f"(SELECT *, coalesce({self.source.detail(column)}, '{EMPTY}') AS v FROM {self.table})"
-        return queries.count_patterns_by(self.con, votes, self.classes)
+        return self._once(
+            "patterns", column, ask=lambda: queries.count_patterns_by(self.con, votes, self.classes)
+        )
 
     def contrast(self, column: str) -> PairContrast:
         """Pairs of an item's labels that share a value of ``column``, against pairs that do not.
@@ -132,7 +144,7 @@ class Repeats:
         """
         if column == "__adjacent":
             rows = f"(SELECT * FROM {self.table} WHERE {self.columns.is_long})"
-            return queries.adjacent_pairs(self.con, rows)
+            return self._once(column, ask=lambda: queries.adjacent_pairs(self.con, rows))
         if column == "__extras":
             value = "x"
         elif column == "__minute":
@@ -141,7 +153,7 @@ class Repeats:
             value = queries.minute(self.source.detail(self.columns.time))
         else:
             value = self.source.detail(column)
-        return queries.value_pairs(self.con, self._with(value))
+        return self._once("contrast", value, ask=lambda: queries.value_pairs(self.con, self._with(value)))
 
     def _with(self, value: str) -> str:
         return f"(SELECT g, code, w, {value} AS v FROM {self.table})"
@@ -218,6 +230,21 @@ class Repeats:
         Items are taken as their first row has them. ``split`` is there if its column is named, ``length`` (classes
         of the number of characters) if items have columns.
         """
+        return dict(self._made_up)
+
+    def strata(self, column: str) -> dict[str, float]:
+        """The share of all items in each category of the split's column or of ``"__length"``."""
+        made = self._made_up
+        name = "length" if column == "__length" else "split"
+        if name not in made or (name == "split" and column != self.columns.split):
+            raise ArgumentError(
+                f"{column!r} is no stratum of this audit; choose the split's column or __length"
+            )
+        total = int(made[name].repeated.sum() + made[name].others.sum())
+        return {c: int(n + m) / total for c, n, m in zip(*made[name], strict=True)}
+
+    @cached_property
+    def _made_up(self) -> dict[str, MakeUp]:
         source = self.source
         without_item = (
             f"{source.votes} JOIN {source.labels} USING (lab) SEMI JOIN {source.prefix}blank USING (r)"
@@ -237,17 +264,6 @@ class Repeats:
         if source.items:
             out["length"] = self._by_length
         return out
-
-    def strata(self, column: str) -> dict[str, float]:
-        """The share of all items in each category of the split's column or of ``"__length"``."""
-        made = self.representation()
-        name = "length" if column == "__length" else "split"
-        if name not in made or (name == "split" and column != self.columns.split):
-            raise ArgumentError(
-                f"{column!r} is no stratum of this audit; choose the split's column or __length"
-            )
-        total = int(made[name].repeated.sum() + made[name].others.sum())
-        return {c: int(n + m) / total for c, n, m in zip(*made[name], strict=True)}
 
     def _make_up(self, value: str) -> dict[str | int, tuple[int, int]]:
         """Repeated and other items for each value of an expression over the columns of an item's first row."""
