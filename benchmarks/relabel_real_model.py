@@ -238,7 +238,9 @@ def measure(told: argparse.Namespace) -> dict[str, Any]:
             print(seen, flush=True)
             run = run_twice(folder, served, rows=told.rows)
             print(json.dumps(run, indent=1), flush=True)
-        with serve(folder / "second.log", logits_all=False) as served:  # quicker, and no confidence is asked for
+        with serve(
+            folder / "second.log", logits_all=False
+        ) as served:  # quicker, and no confidence is asked for
             arms = {defend: flips(served, items=told.items, defend=defend) for defend in (False, True)}
             print(arms, flush=True)
     figures: dict[str, Any] = {
