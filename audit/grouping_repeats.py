@@ -228,7 +228,7 @@ class Repeats:
         """Repeated items against the others: ``class`` in labels, ``split`` and ``length`` in items.
 
         Items are taken as their first row has them. ``split`` is there if its column is named, ``length`` (classes
-        of the number of characters) if items have columns.
+        of the number of bytes in UTF-8) if items have columns.
         """
         return dict(self._made_up)
 
@@ -283,7 +283,7 @@ class Repeats:
 
     @property
     def _length(self) -> str:
-        return " + ".join(f"length(coalesce({name}, ''))" for name in self.source.items) or "0"
+        return " + ".join(f"strlen(coalesce({name}, ''))" for name in self.source.items) or "0"
 
     @property
     def _lengths(self) -> str:
