@@ -119,8 +119,10 @@ def _wild(k: int, end: str = "") -> str:
 
 def _spaced(text: str) -> str:
     """SQL for ``text`` in regular spacing; only the runs that are no single space are replaced."""
-    ascii_only = f"strlen({text}) = length({text})"
-    shown = f"CASE WHEN {ascii_only} THEN {text} ELSE regexp_replace({text}, '[{_INVISIBLE}]+', '', 'g') END"
+    seen = (
+        f"strlen({text}) = length({text}) AND NOT contains({text}, chr(0))"  # of ASCII only NUL shows nothing
+    )
+    shown = f"CASE WHEN {seen} THEN {text} ELSE regexp_replace({text}, '[{_INVISIBLE}]+', '', 'g') END"
     return f"trim(regexp_replace({shown}, '[{_SPACES}][ {_SPACES}]*| [ {_SPACES}]+', ' ', 'g'))"
 
 
