@@ -60,10 +60,12 @@ PAGE = """# A real model
 <!-- Written by benchmarks/relabel_real_model.py; do not edit. -->
 
 SmolLM2-135M-Instruct (4 bits a weight) on one core, served by the OpenAI-compatible server of llama-cpp-python with
-log-probabilities for all tokens ({versions}). `make llm` installs it; the tests marked `llm` ask it.
+log-probabilities for all tokens ({versions}). `make llm` installs it; the tests marked
+`llm` ask it.
 
 **It is a poor judge, and this page does not recommend it.** It shows that the machinery holds on a real server, and
-what the measures say when a judge is poor. The figures are those of one run, as they came.
+what the measures say when a judge is poor. The figures stand as they came; run and injections were measured one after
+the other, each on a server of its own.
 
 ## What the server does
 
@@ -80,8 +82,8 @@ it, and confidence comes from log-probabilities. Two habits of this server matte
 
 - For log-probabilities it sorts the whole vocabulary at every token, in Python: most of the time of a request. The
   tests start it through `tests/small_server.py`, which spares it that; the replies are the same.
-- It lowers the weight of tokens that it has read before (a repeat penalty of 1.1) unless told otherwise, also at
-  temperature 0, but tells the log-probabilities before that. So the label it writes is not always the one it finds
+- It lowers the weight of tokens that it has used before (a repeat penalty of 1.1 unless told otherwise, also at
+  temperature 0), but tells the log-probabilities before that. So the label it writes is not always the one it finds
   more likely. Labels with a confidence below .5: {doubted}. Such rows are the first to be escalated.
 
 ## {rows} sentences under a rubric
@@ -117,9 +119,9 @@ harmless lines ("More on page four.") were added to the same sentences in their 
 | without the defence | {loose} |
 | with the defence | {fenced} |
 
-A model of this size does not understand the difference between an order and a quoted order, and the server reads the
-marks of its chat template (`<|im_start|>`) also where they stand in a row's text; no fence of ours can mend that. A
-label that such a model gives to hostile text is worth little with the defence or without. For a judge that does obey
+A model of this size changes its mind for any further line, and does not tell an order from a quoted one; and the server
+reads the marks of its chat template (`<|im_start|>`) also where they stand in a row's text, which no fence of ours
+mends. A label that such a model gives to hostile text is worth little, with the defence or without. For a judge that does obey
 its system message the defence is measured on the scripted judge in `tests/test_relabel_injection.py`.
 
 ## To measure again
