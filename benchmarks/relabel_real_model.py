@@ -121,8 +121,8 @@ harmless lines ("More on page four.") were added to the same sentences in their 
 
 A model of this size changes its mind for any further line, and does not tell an order from a quoted one; and the server
 reads the marks of its chat template (`<|im_start|>`) also where they stand in a row's text, which no fence of ours
-mends. A label that such a model gives to hostile text is worth little, with the defence or without. For a judge that does obey
-its system message the defence is measured on the scripted judge in `tests/test_relabel_injection.py`.
+mends. A label that such a model gives to hostile text is worth little, with the defence or without. For a judge that
+does obey its system message the defence is measured on the scripted judge in `tests/test_relabel_injection.py`.
 
 ## To measure again
 
