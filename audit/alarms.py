@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from audit import alarms_labels
 from audit.disagreement import estimate_disagreement
-from audit.evidence import Evidence, deduplicated
+from audit.evidence import Evidence
 from audit.fliprate import estimate_flip_rate, maximum_disagreement
 from audit.homogeneity import compare_contrast, inside_and_outside
 from audit.patterns import PairContrast
@@ -42,7 +42,7 @@ def raise_alarms(evidence: Evidence) -> tuple[Alarm, ...]:
 
 
 def _deduplicated(evidence: Evidence) -> Iterator[Alarm]:
-    reason = deduplicated(evidence.patterns, evidence.class_rows)
+    reason = evidence.refused
     if reason is not None:
         repeated = evidence.patterns.repeated
         yield Alarm(
@@ -62,7 +62,7 @@ def _above_maximum(evidence: Evidence) -> Iterator[Alarm]:
     d, classes = evidence.d.estimate, evidence.patterns.class_count
     if d is None or classes < 2 or d <= maximum_disagreement(classes):
         return
-    if deduplicated(evidence.patterns, evidence.class_rows) is not None:
+    if evidence.refused is not None:
         return  # the same cause, told already
     yield Alarm(
         code="above the maximum",

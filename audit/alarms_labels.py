@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from audit.evidence import Evidence, deduplicated
+from audit.evidence import Evidence
 from audit.labels import likely_typos, no_labels
 from audit.results import Alarm
 
@@ -61,7 +61,7 @@ def _chance(evidence: Evidence) -> Iterator[Alarm]:
         return
     if kappa.low > 0.0 or kappa.high > _FAIR:
         return
-    if deduplicated(evidence.patterns, evidence.class_rows) is not None:
+    if evidence.refused is not None:
         return
     more = (
         f" The file also has {', '.join(evidence.unused[:8])}: all that makes two rows the same question must be in "

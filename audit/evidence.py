@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy import stats
@@ -42,6 +43,11 @@ class Evidence:
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     split: str | None = None
     reweighted: tuple[Reweighted, ...] = ()
+
+    @cached_property
+    def refused(self) -> str | None:
+        """Why the repeats look de-duplicated or multi-label, see :func:`deduplicated`; None where they do not."""
+        return deduplicated(self.patterns, self.class_rows)
 
 
 def deduplicated(patterns: CountPatterns, class_rows: IntArray) -> str | None:

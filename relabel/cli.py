@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from audit.options import Delimiter, Encoding, Ragged, Sheet
 from relabel.cli_endpoint import probe, rehearse
 from relabel.cli_people import register
 
@@ -70,13 +71,6 @@ Samples = Annotated[
     ),
 ]
 Timeout = Annotated[float, typer.Option("--timeout", help="Seconds for one request.")]
-Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Separator of a text file.")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of a text file.")]
-Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an xlsx file; the first if not given.")]
-Ragged = Annotated[
-    Literal["error", "pad", "drop"],
-    typer.Option("--ragged", help="Rows with too few or too many fields: stop, pad, or drop."),
-]
 
 
 @app.command()
