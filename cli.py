@@ -244,6 +244,16 @@ def relabel(context: typer.Context) -> None:
     commands(args=context.args, prog_name="audit relabel")
 
 
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def train(context: typer.Context) -> None:
+    """See what training on the labels buys: the ladder of methods, and the instruments around it."""
+    from train.cli import app as commands
+
+    commands(args=context.args, prog_name="audit train")
+
+
 def main() -> None:
     """Run the command line; turn the package's own errors into one line and an exit code."""
     for stream in (sys.stdout, sys.stderr):

@@ -1,0 +1,11 @@
+"""Commands of ``audit train``: pressure."""
+
+from __future__ import annotations
+
+import typer
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``audit train``."""
