@@ -90,7 +90,7 @@ def task_files(folder: Path, *, items: int = 240, flips: float = 0.2, seed: int 
         text = " ".join([*rng.sample(WORDS, 2), rng.choice(COLOURS[:2] if rng.random() < 0.8 else COLOURS),
                          *rng.sample(WORDS, 3)])  # fmt: skip
         seen.setdefault(text, "1" if "red" in text else "0")
-    rows = [(text, truth) for text, truth in seen.items()]
+    rows = list(seen.items())
     rows += rng.sample(rows, items // 10)
     data, truth_file = folder / "data.csv", folder / "truth.csv"
     split = {text: ("train", "train", "train", "validation", "test")[k % 5] for k, text in enumerate(seen)}

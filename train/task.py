@@ -96,7 +96,7 @@ def read_table(path: str, columns: Iterable[str]) -> pd.DataFrame:
     wanted = list(dict.fromkeys(columns))
     with open_table(path) as table:
         check_columns(table, wanted, option="the config")
-        rows = list(table.rows(wanted))
+        rows = [cells for batch in table.rows(wanted) for cells in batch]
     return pd.DataFrame(rows, columns=wanted, dtype=object).fillna("").astype(str)
 
 
