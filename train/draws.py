@@ -1,6 +1,6 @@
 """Bootstrap draws of rows or clusters as matrices of weights, and the limits read off them.
 
-Sources: Efron, Ann. Stat. 7 (1979) 1-26; for clusters Davison & Hinkley, Bootstrap Methods and their Application (1997),
+Sources: Efron, Ann. Stat. 7 (1979) 1-26; for clusters Davison & Hinkley, Bootstrap Methods (1997),
 3.8; limits of one metric as in :func:`audit.intervals.effective_interval`.
 """
 
