@@ -60,7 +60,8 @@ class GrpoSettings:
     """GRPO: ``prompts`` groups of ``group`` completions a step, one on-policy update, β = 0, binary rewards.
 
     ``truncated`` says what becomes of a completion that hit the cap: ``zero`` scores it zero, ``mask`` leaves it
-    out of the loss but in the group's mean, ``exclude`` leaves it out of both.
+    out of the loss but in the group's mean, ``exclude`` leaves it out of both. ``more_caps`` are further values of
+    ``think_cap`` at which the rung grpo-think runs again, each in a folder of its own.
     """
 
     steps: int = 100
@@ -68,6 +69,7 @@ class GrpoSettings:
     group: int = 8
     cap: int = 8
     think_cap: int = 384
+    more_caps: tuple[int, ...] = ()
     temperature: float = 1.0
     learning_rate: float = 1e-5
     scale_rewards: Literal["group", "batch", "none"] = "none"
@@ -80,7 +82,12 @@ class GrpoSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TeacherSettings:
-    """The endpoint that writes the traces; only those that reach the label by themselves are kept."""
+    """The endpoint that writes the traces; only those that reach the label by themselves are kept.
+
+    ``instruction`` (or the text of ``instruction_file``, such as a rubric) says how to judge; the form of the answer
+    is added to it. Of several traces of a row the ``keep`` one stays. ``cap`` is the most tokens a trace may take
+    with its tags and its answer; 0 means ``grpo.think_cap``.
+    """
 
     model: str = ""
     base_url: str | None = None
@@ -89,15 +96,24 @@ class TeacherSettings:
     max_tokens: int = 512
     concurrency: int = 16
     timeout: float = 120.0
+    retries: int = 5
     instruction: str = ""
+    instruction_file: str | None = None
+    keep: Literal["first", "shortest", "random"] = "first"
+    cap: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """Where the runs go, which rungs, which seeds."""
+    """Where the runs go, which rungs, which seeds.
+
+    ``data_seed`` draws the rows of every split, the same for all seeds, so that runs can be compared row by row;
+    ``seeds`` fix adapters, order and sampling of each run.
+    """
 
     out: str = "runs"
     seeds: tuple[int, ...] = (0,)
+    data_seed: int = 0
     rungs: tuple[str, ...] = RUNGS
     threads: int = 0
     eval_batch: int = 16
@@ -166,6 +182,7 @@ def load_config(path: str | Path) -> Config:
     task = built["task"]
     placed = {name: str(file.parent / value) for name in ("data", "clean") if (value := getattr(task, name))}
     built["task"] = dataclasses.replace(task, **placed)
+    built["teacher"] = _with_instruction(built.get("teacher", TeacherSettings()), file.parent)
     run = built.get("run", RunSettings())
     built["run"] = dataclasses.replace(run, out=str(file.parent / run.out))
     config = Config(**built, folder=str(file.parent))
@@ -176,6 +193,19 @@ def load_config(path: str | Path) -> Config:
     if len(config.model.think) != 2:
         raise ArgumentError("model.think names two tags, such as ['<think>', '</think>']")
     return config
+
+
+def _with_instruction(teacher: TeacherSettings, folder: Path) -> TeacherSettings:
+    """The teacher's settings with the text of its file in them, so that a run keeps what was asked."""
+    if teacher.instruction_file is None:
+        return teacher
+    path = folder / teacher.instruction_file
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"teacher.instruction_file {path} cannot be read as text: correct it") from error
+    both = "\n\n".join(filter(None, [text.strip(), teacher.instruction]))
+    return dataclasses.replace(teacher, instruction=both)
 
 
 def _build(kind: type, values: Any, table: str) -> Any:
