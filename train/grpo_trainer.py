@@ -1,0 +1,220 @@
+"""TRL's GRPO trainer, with rows that teach nothing left out of the update, and with every rollout handed on.
+
+A group whose rewards are all equal has advantage 0 in every row, and a row that the mask of truncated completions
+covers has no token in the loss: neither moves a parameter. TRL pays a forward and a backward pass for them all the
+same. Here they are sliced away after the rewards are known and before the pass, with the columns of padding that no
+row left needs. The gradient stays the same; what it costs does not.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from transformers import PrinterCallback, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from audit.errors import ArgumentError
+
+__all__ = ["LOSS_TYPES", "CurveCallback", "LeanGRPOTrainer", "check_skip", "informative_part"]
+
+#: Losses whose gradient stays the same without the rows that teach nothing. TRL's others differ from these off policy.
+LOSS_TYPES = ("dapo", "grpo", "bnpo", "dr_grpo")
+
+#: What a batch may hold, and which of its tensors have a column for each token of the completion.
+_COMPLETION = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
+               "importance_sampling_ratio")  # fmt: skip
+_KNOWN = {*_COMPLETION, "prompt_ids", "prompt_mask", "advantages", "num_items_in_batch"}
+
+
+def informative_part(
+    inputs: dict[str, Any], *, loss_type: str, rows: int = 1, trim_prompts: bool = True
+) -> tuple[dict[str, Any], float]:
+    """The rows of a batch that can move a parameter, and the factor that keeps their loss what it was.
+
+    Parameters
+    ----------
+    inputs:
+        A batch of TRL's: prompts padded on the left, completions on the right, one advantage a row.
+    loss_type:
+        One of :data:`LOSS_TYPES`. The mean over rows of ``grpo`` and ``dr_grpo`` is scaled by the share of rows kept,
+        that over tokens of ``bnpo`` by the share of tokens; ``dapo`` divides by a number fixed before.
+    rows:
+        Keep so many at least, the shortest of the others where too few teach something.
+    trim_prompts:
+        Also drop the columns in which every prompt kept is padded. That shifts all positions alike, which a model
+        of relative positions does not see.
+    """
+    odd = sorted(set(inputs) - _KNOWN)
+    if odd:
+        raise ArgumentError(
+            f"a batch with {odd[0]!r} cannot be cut to its rows: set grpo.skip_uniform = false"
+        )
+    advantages, mask = inputs["advantages"], inputs["completion_mask"]
+    lengths = mask.sum(1)
+    teaches = (advantages != 0) & (lengths > 0)
+    total = len(advantages)
+    kept = max(int(teaches.sum()), rows, 1)
+    if kept >= total:
+        picked = torch.arange(total, device=mask.device)
+    else:
+        cost = lengths + inputs["prompt_mask"].sum(1)
+        picked = (
+            torch.argsort(torch.where(teaches, cost.new_tensor(-1), cost), stable=True)[:kept].sort().values
+        )
+    part = {
+        name: value[picked] if torch.is_tensor(value) and value.dim() else value
+        for name, value in inputs.items()
+    }
+    need = part["completion_mask"][teaches[picked]] if bool(teaches.any()) else part["completion_mask"]
+    width, right = mask.size(1), max(int(need.sum(1).max()), 1)
+    for name in _COMPLETION:
+        if name in part and part[name].size(1) == width:
+            part[name] = part[name][:, :right]
+    if trim_prompts:
+        prompts = part["prompt_mask"]
+        left = prompts.size(1) - max(int(prompts.sum(1).max()), 1)
+        part["prompt_ids"], part["prompt_mask"] = part["prompt_ids"][:, left:], prompts[:, left:]
+    if loss_type in ("grpo", "dr_grpo"):
+        return part, kept / total
+    if loss_type == "bnpo":
+        tokens = max(int(part["completion_mask"].sum()), 1)
+        return part, tokens / max(int(mask.sum()), 1)
+    return part, 1.0
+
+
+class LeanGRPOTrainer(GRPOTrainer):  # type: ignore[misc] # TRL's types are not read
+    """GRPO that does not pay for rows without a gradient.
+
+    TRL's ``entropy`` and ``clip_ratio`` metrics are then those of the rows kept; all others are those of all rows.
+
+    Parameters
+    ----------
+    skip_uniform:
+        Leave rows that teach nothing out of the update. Ranks keep the same number of rows, that of the rank with
+        the most to learn, so that they stay in step.
+    tokenize:
+        Gives the token ids of one chat, so that the prompts are those of the evaluation; None uses TRL's own way.
+    on_rollouts:
+        Called after each generation with the step (1, 2, ...), the advantages of this process's rows in their order,
+        and the seconds that generating and scoring took.
+    **rest:
+        As in ``GRPOTrainer``.
+
+    Raises
+    ------
+    ArgumentError
+        The settings give rows without an advantage a gradient of their own, so that none can be skipped.
+    """
+
+    def __init__(
+        self,
+        *,
+        args: GRPOConfig,
+        skip_uniform: bool = True,
+        tokenize: Callable[[Any], Sequence[int]] | None = None,
+        on_rollouts: Callable[[int, list[float], float], None] | None = None,
+        **rest: Any,
+    ) -> None:
+        if skip_uniform:
+            check_skip(args)
+        super().__init__(args=args, **rest)
+        if skip_uniform and self.aux_loss_enabled:
+            raise ArgumentError(
+                "the experts' balancing loss needs every row: set router_aux_loss_coef to 0 or grpo.skip_uniform to "
+                "false"
+            )
+        self.remove_callback(PrinterCallback)
+        self.skip_uniform = skip_uniform
+        self._prompt_ids = tokenize
+        self._on_rollouts = on_rollouts
+        text = self.model.config.get_text_config()
+        self._trim_prompts = getattr(text, "rope_parameters", None) is not None
+
+    def _tokenize_prompts(self, prompts: list[Any]) -> tuple[list[list[int]], None, dict[str, Any]]:
+        if self._prompt_ids is None:
+            return super()._tokenize_prompts(prompts)  # type: ignore[no-any-return]
+        return [list(self._prompt_ids(prompt)) for prompt in prompts], None, {}
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        with _unwarned():
+            return super()._calculate_rewards(*args, **kwargs)
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        started = time.perf_counter()
+        output: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        if self._on_rollouts is not None and self.model.training:
+            seconds = time.perf_counter() - started
+            self._on_rollouts(self.state.global_step + 1, output["advantages"].tolist(), seconds)
+        return output
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        if not self.skip_uniform or not self.model.training:
+            return super()._compute_loss(model, inputs)
+        rows = (inputs["advantages"] != 0) & (inputs["completion_mask"].sum(1) > 0)
+        most = int(self.accelerator.gather(rows.sum().reshape(1)).max())
+        part, factor = informative_part(
+            inputs, loss_type=self.loss_type, rows=most, trim_prompts=self._trim_prompts
+        )
+        return super()._compute_loss(model, part) * factor
+
+
+def check_skip(args: GRPOConfig) -> None:
+    """Refuse settings that give rows without an advantage a gradient of their own."""
+    off = "set grpo.skip_uniform to false"
+    if args.loss_type not in LOSS_TYPES:
+        raise ArgumentError(
+            f"grpo.loss_type {args.loss_type!r} does not go with skipping: choose among {', '.join(LOSS_TYPES)}, or "
+            f"{off}"
+        )
+    if args.beta or args.entropy_coef or args.use_adaptive_entropy:
+        raise ArgumentError(f"β and an entropy bonus give every row a gradient: set both to 0, or {off}")
+    if args.top_entropy_quantile < 1:
+        raise ArgumentError(f"top_entropy_quantile is taken over all rows: set it to 1, or {off}")
+
+
+class CurveCallback(TrainerCallback):  # type: ignore[misc] # transformers' types are not read
+    """Calls ``log(step, figures)`` after each step with its loss, learning rate, gradient norm, tokens and seconds."""
+
+    def __init__(self, log: Callable[[int, dict[str, float]], None]) -> None:
+        self._log = log
+        self._started = self._seconds = 0.0
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Start the clock: completions are generated within the step."""
+        self._started = time.perf_counter()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Stop it after the update."""
+        self._seconds = time.perf_counter() - self._started
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **kwargs: Any) -> None:
+        """Hand on what the trainer logged of this step."""
+        if "loss" in logs:
+            names = {
+                "loss": "loss",
+                "learning_rate": "learning_rate",
+                "grad_norm": "grad_norm",
+                "num_tokens": "tokens",
+            }
+            figures = {ours: float(logs[name]) for name, ours in names.items() if name in logs}
+            self._log(int(state.global_step), {**figures, "seconds": self._seconds})
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Without the warning that a completion has no reward: leaving it out of the baseline is meant here."""
+    logger = logging.getLogger("trl.trainer.grpo_trainer")
+
+    def keep(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("All reward functions returned None")
+
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)
