@@ -61,12 +61,14 @@ class GrpoSettings:
 
     ``truncated`` says what becomes of a completion that hit the cap: ``zero`` scores it zero, ``mask`` leaves it
     out of the loss but in the group's mean, ``exclude`` leaves it out of both. ``more_caps`` are further values of
-    ``think_cap`` at which the rung grpo-think runs again, each in a folder of its own.
+    ``think_cap`` at which the rung grpo-think runs again, each in a folder of its own. ``accumulation`` shares the
+    completions of a step among so many passes, for models that cannot take them at once.
     """
 
     steps: int = 100
     prompts: int = 8
     group: int = 8
+    accumulation: int = 1
     cap: int = 8
     think_cap: int = 384
     more_caps: tuple[int, ...] = ()

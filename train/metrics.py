@@ -121,7 +121,7 @@ class Ranking:
             raise ArgumentError("a score is missing (NaN): leave out or score the rows without one")
         self.order = np.argsort(-scores, kind="stable")
         ranked = scores[self.order]
-        self._ends = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)
+        self._ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
         self._truth = truth[self.order]
         self.thresholds: Floats = ranked[self._ends]
 

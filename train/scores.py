@@ -52,8 +52,8 @@ class Scores:
     """Evaluated rows of one model; all arrays have one entry per row.
 
     ``truth`` says that the label is ``positive``; ``scores`` are P(positive), NaN where there is none; ``predicted``
-    is 1 (positive), 0 (not), or -1 (no answer). Where the file has no predictions they are ``score >= 0.5`` and ``answered``
-    is False. ``clusters`` number the independent units from 0.
+    is 1 (positive), 0 (not), or -1 (no answer). Where the file has no predictions they are ``score >= 0.5`` and
+    ``answered`` is False. ``clusters`` number the independent units from 0.
     """
 
     source: str

@@ -1,0 +1,50 @@
+"""Score files with a known truth: binormal scores, and other runs that are a shift, a retraining or a gain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+
+def binormal(
+    n: int, *, prevalence: float = 0.3, separation: float = 1.5, seed: int = 0
+) -> tuple[np.ndarray, ...]:
+    """(labels, noise, score on the real line): the score is separation * label + noise."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < prevalence
+    noise = rng.standard_normal(n)
+    return y, noise, separation * y + noise
+
+
+def frame(
+    y: np.ndarray, latent: np.ndarray, *, cut: float | None = None, shift: float = 0.75
+) -> pd.DataFrame:
+    """A score file: P(positive) is the logistic of latent - shift, the prediction is latent > cut."""
+    out = pd.DataFrame(
+        {
+            "item": [f"i{k}" for k in range(len(y))],
+            "label": np.where(y, "1", "0"),
+            "score": special.expit(latent - shift),
+        }
+    )
+    if cut is not None:
+        out["prediction"] = np.where(latent > cut, "1", "0")
+    return out
+
+
+def scores_pair(
+    kind: str, n: int, *, prevalence: float = 0.3, separation: float = 1.5, seed: int = 0, gain: float = 1.0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Our scores and another run on the same rows.
+
+    ``shift``: the same scores at another threshold. ``close``: the same quality and nearly the same scores (correlation
+    .999 given the label). ``retrained``: the same quality, correlation .9. ``gain``/``loss``: correlation .9 and a
+    separation that is larger or smaller by ``gain``.
+    """
+    y, noise, latent = binormal(n, prevalence=prevalence, separation=separation, seed=seed)
+    rng = np.random.default_rng([seed, 1])
+    rho = {"shift": 1.0, "close": 0.999}.get(kind, 0.9)
+    other = rho * noise + np.sqrt(1.0 - rho**2) * rng.standard_normal(n)
+    d = separation + {"gain": gain, "loss": -gain}.get(kind, 0.0)
+    return frame(y, latent), frame(y, d * y + other, cut=0.3 + (d - separation) / 2.0)

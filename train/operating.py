@@ -1,0 +1,267 @@
+"""Operating points of a scoring model: curves, a sweep of thresholds, the best one, and one that matches another run.
+
+One bootstrap serves everything. Rows (or clusters) are drawn without regard to their label: the share of positives is
+as much a draw as the rest, and accuracy, precision and F1 depend on it; ``stratified`` keeps it fixed, for test sets
+that were built with so many of each class. The optimism of choosing the best threshold on the rows that judge it is
+estimated by the same draws (Efron, J. Am. Stat. Assoc. 78 (1983) 316-331; Harrell, Lee & Mark, Stat. Med. 15 (1996)
+361-387): in each draw the threshold is chosen anew, and its value there less its value on the actual rows is averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from audit.errors import ArgumentError, InputError
+from audit.intervals import check_level
+from audit.results import Estimate
+from train.draws import bootstrap, interval_of, percentile_limits
+from train.metrics import DECISION_METRICS, RANKING_METRICS, Floats, Ints, Ranking, count, decision_metric
+from train.operating_match import MatchOn, match_run
+from train.operating_results import BestThreshold, Curve, OperatingPoint, Point
+from train.scores import Columns, Scores, read_scores
+from train.scores_pairs import pair
+
+__all__ = ["operating_point"]
+
+#: Points of the grids of the curves, and of the sweep.
+_GRID, _SWEEP = 51, 19
+
+
+def operating_point(
+    scores: Any,
+    *,
+    against: Any = None,
+    match: MatchOn = "recall",
+    margin: float = 0.002,
+    choose_on: Any = None,
+    positive: str | None = None,
+    split: str | None = None,
+    cluster: str | None = None,
+    stratified: bool = False,
+    columns: Columns | None = None,
+    common: bool = False,
+    drop_unscored: bool = False,
+    level: float = 0.95,
+    draws: int = 2_000,
+    seed: int = 0,
+) -> OperatingPoint:
+    """Measure the thresholds of a score file, and set another run's decisions against them.
+
+    Parameters
+    ----------
+    scores, against, choose_on:
+        Score files, run folders or data frames (:func:`train.scores.read_scores`): the rows to judge; another run's
+        decisions on the same rows; other rows of the same model to choose the best threshold on.
+    match, margin:
+        What the threshold matches of the other run, and the difference that does not matter.
+    cluster, stratified:
+        Draw rows of one cluster together; keep the number of rows (or clusters) of each class.
+    common, drop_unscored:
+        Leave out items that only one file has; leave out rows without a score.
+
+    Raises
+    ------
+    InputError
+        A file cannot be used, the two do not pair, or all labels are of one class.
+    ArgumentError
+        An option is out of its range, or a cluster holds both classes and ``stratified`` is set.
+    """
+    check_level(level)
+    reading: dict[str, Any] = {"split": split, "columns": columns}
+    ours = read_scores(
+        scores, positive=positive, cluster=cluster, need_scores=True, drop_unscored=drop_unscored, **reading
+    )
+    other = None
+    if against is not None:
+        ours, other = pair(
+            ours,
+            read_scores(against, positive=ours.positive, **reading),
+            common=common or bool(drop_unscored and ours.notes),
+        )
+    _check_classes(ours)
+    strata = _strata(ours) if stratified else None
+    chosen = None
+    if choose_on is not None:
+        # a run folder has another split to choose on; a file is taken whole
+        rows = read_scores(choose_on, positive=ours.positive, columns=columns, need_scores=True)
+        _check_classes(rows)
+        chosen = rows
+    how: dict[str, Any] = {"level": level, "draws": draws, "seed": seed}
+    parts = _measured(ours, chosen, strata, **how)
+    ranking: dict[str, Estimate] = {}
+    if other is not None and other.scored:
+        ranking = _ranking_differences(ours, other, strata, **how)
+    notes = list(ours.notes if other is None else (*ours.notes, *other.notes))
+    if len(np.unique(ours.scores)) == 1:
+        notes.append("all scores are equal: there is no threshold to choose")
+    elif len(np.unique(ours.scores)) < min(20, len(ours)):
+        notes.append(f"only {len(np.unique(ours.scores))} distinct scores: few operating points exist")
+    if chosen is not None and set(chosen.items) & set(ours.items):
+        notes.append(
+            f"{len(set(chosen.items) & set(ours.items)):,} items to choose on are judged too: the value is too good"
+        )
+    return OperatingPoint(
+        source=ours.source, positive=ours.positive, n=len(ours), positives=int(ours.truth.sum()),
+        clusters=None if cluster is None else ours.units,
+        against=None if other is None else match_run(
+            ours, other, on=match, margin=margin, strata=strata is not None, **how
+        ),
+        ranking=ranking, stratified=stratified, notes=tuple(dict.fromkeys(notes)), **how, **parts,
+    )  # fmt: skip
+
+
+def _check_classes(scores: Scores) -> None:
+    if scores.truth.all() or not scores.truth.any():
+        raise InputError(
+            f"{scores.source}: all {len(scores):,} labels are of one class (positive is {scores.positive!r}): a "
+            "threshold needs rows of both"
+        )
+
+
+def _strata(scores: Scores) -> Ints:
+    shares = np.bincount(scores.clusters, weights=scores.truth) / np.bincount(scores.clusters)
+    if ((shares > 0) & (shares < 1)).any():
+        raise ArgumentError(
+            "--stratified needs clusters of one class each: leave it out, rows are then drawn as they are"
+        )
+    return scores.truth.astype(np.int64)
+
+
+def _measured(
+    ours: Scores, chosen: Scores | None, strata: Ints | None, *, level: float, draws: int, seed: int
+) -> Mapping[str, Any]:
+    """Everything of one model: the fields of the result."""
+    ranking, n = Ranking(ours.truth, ours.scores), len(ours)
+    one = np.ones((1, n))
+    tp, fp = ranking.points(one)
+    balanced = decision_metric("balanced_accuracy", ranking.counts(tp, fp))[0]
+    if chosen is None:
+        best = int(balanced.argmax())
+    else:
+        there = Ranking(chosen.truth, chosen.scores)
+        value = decision_metric("balanced_accuracy", there.counts(*there.points(np.ones((1, len(chosen))))))[
+            0
+        ]
+        place = int(value.argmax())
+        cut = there.thresholds[place - 1] if place else np.inf
+        best = int((ranking.thresholds >= cut).sum())
+    places = [best, *_sweep(tp[0] + fp[0], n)]
+    grid = np.linspace(0.0, 1.0, _GRID)
+
+    def statistic(weights: Floats) -> Floats:
+        a, b = ranking.points(weights)
+        all_points = ranking.counts(a, b)
+        some = ranking.counts(a[:, [*places, -1]], b[:, [*places, -1]])
+        columns = [Ranking.measure(m, a, b)[:, None] for m in RANKING_METRICS]
+        own = count(ours.truth, ours.predicted, weights)
+        columns += [decision_metric(m, own)[:, None] for m in DECISION_METRICS]
+        columns += [decision_metric(m, some)[:, :-1] for m in DECISION_METRICS]
+        drawn = decision_metric("balanced_accuracy", all_points)
+        # a draw without one class has no best threshold
+        picked = np.where(np.isnan(drawn), -1.0, drawn).argmax(axis=1)
+        top = drawn[np.arange(len(drawn)), picked]
+        columns += [top[:, None], balanced[picked][:, None]]
+        return np.concatenate([*columns, *_curves(a, b, grid)], axis=1)
+
+    values = bootstrap(statistic, clusters=ours.clusters, strata=strata, draws=draws, seed=seed)
+    (now,) = statistic(one)
+    ratio = ours.units / n
+    positives = int(ours.truth.sum())
+
+    def estimate(name: str, at: int, called: float) -> Estimate:
+        rare = min(positives, n - positives)
+        rests = {
+            "accuracy": n, "mcc": n, "recall": positives, "specificity": n - positives, "precision": called,
+            "balanced_accuracy": 2 * rare, "f1": (positives + called) / 2, "auc": rare, "average_precision": positives,
+        }  # fmt: skip
+        items = rests[name] if rests[name] < 1 else max(1.0, rests[name] * ratio)
+        return interval_of(name, float(now[at]), values[:, at], items=items, level=level)
+
+    k, s = len(DECISION_METRICS), len(places)
+    called = int((ours.predicted == 1).sum())
+    own = Point(
+        name="predictions" if ours.answered else "score >= 0.5", threshold=None if ours.answered else 0.5,
+        share=called / n, metrics={m: estimate(m, 2 + i, called) for i, m in enumerate(DECISION_METRICS)},
+    )  # fmt: skip
+    points = []
+    for j, place in enumerate(places):
+        called = int(tp[0, place] + fp[0, place])
+        points.append(
+            Point(
+                name="sweep" if j else "best", threshold=float(ranking.thresholds[place - 1]) if place else None,
+                share=called / n,
+                metrics={m: estimate(m, 2 + k + i * s + j, called) for i, m in enumerate(DECISION_METRICS)},
+            )
+        )  # fmt: skip
+    at = 2 + k + k * s
+    top, back = values[:, at], values[:, at + 1]
+    apparent = float(balanced[best])
+    optimism = 0.0 if chosen is not None else float(np.nanmean(top - back))
+    corrected = points[0].metrics["balanced_accuracy"]
+    if chosen is None:
+        items = max(1.0, 2 * min(positives, n - positives) * ratio)
+        corrected = interval_of("balanced_accuracy", apparent - optimism, top, items=items, level=level)
+    curves = [
+        _curve(grid, now[start : start + _GRID], values[:, start : start + _GRID], level)
+        for start in (at + 2, at + 2 + _GRID)
+    ]
+    return {
+        "auc": estimate("auc", 0, 0), "average_precision": estimate("average_precision", 1, 0), "own": own,
+        "best": BestThreshold(
+            threshold=points[0].threshold, chosen_on="these rows" if chosen is None else chosen.source,
+            apparent=apparent, optimism=optimism, corrected=corrected, point=points[0],
+        ),
+        "sweep": tuple(points[1:]), "roc": curves[0], "precision_recall": curves[1],
+    }  # fmt: skip
+
+
+def _sweep(called: Floats, n: int) -> list[int]:
+    """Points whose shares of positives are nearest to a grid, each once; neither none nor all of the rows."""
+    wanted = np.linspace(0.0, 1.0, _SWEEP + 2)[1:-1] * n
+    places = np.abs(called[None, :] - wanted[:, None]).argmin(axis=1)
+    return [int(p) for p in np.unique(places) if 0 < called[p] < n]
+
+
+def _curves(tp: Floats, fp: Floats, grid: Floats) -> tuple[Floats, Floats]:
+    """Recall at each 1 - specificity of the grid, and precision at each recall, for every draw."""
+    roc, pr = np.empty((len(tp), len(grid))), np.empty((len(tp), len(grid)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for i, (a, b) in enumerate(zip(tp, fp, strict=True)):
+            roc[i] = np.interp(grid * b[-1], b, a) / a[-1]
+            wanted = grid * a[-1]
+            pr[i] = wanted / (wanted + np.interp(wanted, a, b))
+    return roc, pr
+
+
+def _curve(grid: Floats, now: Floats, values: Floats, level: float) -> Curve:
+    limits = [percentile_limits(column, level=level) for column in values.T]
+    return Curve(
+        x=tuple(map(float, grid)),
+        y=tuple(float(v) if np.isfinite(v) else None for v in now),
+        low=tuple(pair[0] if pair else None for pair in limits),
+        high=tuple(pair[1] if pair else None for pair in limits),
+    )
+
+
+def _ranking_differences(
+    ours: Scores, other: Scores, strata: Ints | None, *, level: float, draws: int, seed: int
+) -> dict[str, Estimate]:
+    """AUC and average precision of the other run less ours, paired."""
+    ranked = [Ranking(ours.truth, s.scores) for s in (ours, other)]
+
+    def gaps(weights: Floats) -> Floats:
+        first, second = (r.points(weights) for r in ranked)
+        return np.stack(
+            [Ranking.measure(m, *second) - Ranking.measure(m, *first) for m in RANKING_METRICS], axis=1
+        )
+
+    (now,) = gaps(np.ones((1, len(ours))))
+    values = bootstrap(gaps, clusters=ours.clusters, strata=strata, draws=draws, seed=seed)
+    out = {}
+    for m, gap, column in zip(RANKING_METRICS, now, values.T, strict=True):
+        low, high = percentile_limits(column, level=level) or (None, None)
+        out[m] = Estimate(estimate=float(gap), low=low, high=high, method="paired bootstrap, percentiles")
+    return out
