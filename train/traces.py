@@ -109,7 +109,7 @@ def teacher_messages(task: Task, settings: TeacherSettings, values: Sequence[str
 
 def completion_text(thought: str, answer: str, *, tags: Sequence[str] = ("<think>", "</think>")) -> str:
     """A trace as the student learns it: the thought between its tags, then the answer alone."""
-    return f"{tags[0]}\n{thought}\n{tags[1]}\n\n{answer}"
+    return f"{tags[0]}\n{thought}\n{tags[1]}\n{answer}"
 
 
 def parse_reply(body: Mapping[str, Any], *, labels: Sequence[str], tags: Sequence[str] = ()) -> Draft:
