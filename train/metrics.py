@@ -119,22 +119,27 @@ class Ranking:
             raise ArgumentError("labels and scores must be as many, and at least one")
         if np.isnan(scores).any():
             raise ArgumentError("a score is missing (NaN): leave out or score the rows without one")
-        self.order = np.argsort(-scores, kind="stable")
-        ranked = scores[self.order]
-        self._ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
-        self._truth = truth[self.order]
-        self.thresholds: Floats = ranked[self._ends]
+        order = np.argsort(-scores, kind="stable")
+        ranked = scores[order]
+        ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
+        self.thresholds: Floats = ranked[ends]
+        self._truth = truth[order]
+        # rows that come in order, and scores that are all different, need no copy in each block of draws
+        self._order = None if (order == np.arange(len(order))).all() else order
+        self._ends = None if len(ends) == len(order) else ends
 
     def points(self, weights: Floats) -> tuple[Floats, Floats]:
         """(tp, fp) at points 0..G, each of shape (B, G + 1), for weights (B, n)."""
-        ranked = weights[:, self.order]
-        positive = ranked * self._truth
-        out = []
-        for part in (positive, ranked - positive):
-            total = np.zeros((len(weights), len(self._ends) + 1))
-            total[:, 1:] = np.cumsum(part, axis=1)[:, self._ends]
-            out.append(total)
-        return out[0], out[1]
+        ranked = weights if self._order is None else np.take(weights, self._order, axis=1)
+        positive = np.zeros((len(ranked), len(self.thresholds) + 1))
+        called = np.zeros_like(positive)
+        for part, out in ((ranked * self._truth, positive), (ranked, called)):
+            if self._ends is None:
+                np.cumsum(part, axis=1, out=out[:, 1:])
+            else:
+                out[:, 1:] = np.cumsum(part, axis=1)[:, self._ends]
+        called -= positive
+        return positive, called
 
     @staticmethod
     def counts(tp: Floats, fp: Floats) -> Counts:

@@ -82,6 +82,8 @@ def operating_point(
             common=common or bool(drop_unscored and ours.notes),
         )
     _check_classes(ours)
+    order = np.argsort(-ours.scores, kind="stable")  # rows in order of score are counted fastest
+    ours, other = ours.take(order), None if other is None else other.take(order)
     strata = _strata(ours) if stratified else None
     chosen = None
     if choose_on is not None:

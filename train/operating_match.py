@@ -129,9 +129,11 @@ def match_run(
     if level <= 0.5:
         raise ArgumentError(f"equivalence needs a level above 0.5, not {level}: 0.95 is usual")
     n = len(ours)
-    truth = np.concatenate([ours.truth, [True, True, False, False]])
-    ranking = Ranking(truth, np.concatenate([ours.scores, [np.inf, -np.inf, -np.inf, np.inf]]))
-    theirs = np.concatenate([other.predicted, [0, 1, 1, 0]])
+    # before and after our rows, a positive and a negative that only one of the two has right
+    truth = np.concatenate([[True, False], ours.truth, [True, False]])
+    ranking = Ranking(truth, np.concatenate([[np.inf] * 2, ours.scores, [-np.inf] * 2]))
+    theirs = np.concatenate([[0, 0], other.predicted, [1, 1]])
+    groups = np.concatenate([ours.units + np.arange(2), ours.clusters, ours.units + np.arange(2, 4)])
 
     def compare(weights: Floats) -> tuple[Counts, Counts]:
         tp, fp = ranking.points(weights)
@@ -153,11 +155,10 @@ def match_run(
             [decision_metric(m, they) - decision_metric(m, us)[:, 0] for m in DECISION_METRICS], axis=1
         )
 
-    rows = np.concatenate([np.ones(n), np.zeros(4)])[None]
+    rows = np.concatenate([np.zeros(2), np.ones(n), np.zeros(2)])[None]
     us, they = compare(rows)
     mine = {m: _number(decision_metric(m, us)[0, 0]) for m in DECISION_METRICS}
     others = {m: _number(decision_metric(m, they)[0]) for m in DECISION_METRICS}
-    groups = np.concatenate([ours.clusters, ours.units + np.arange(4)])
     values = bootstrap(
         differences,
         clusters=groups,
