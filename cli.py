@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from audit import options as o
+from audit.cli_files import register
 
 app = typer.Typer(
     name="audit",
@@ -252,6 +253,9 @@ def train(context: typer.Context) -> None:
     from train.cli import app as commands
 
     commands(args=context.args, prog_name="audit train")
+
+
+register(app)
 
 
 def main() -> None:

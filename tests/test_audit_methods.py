@@ -28,8 +28,8 @@ def test_the_table_is_found() -> None:
 @pytest.mark.parametrize("row", TABLE, ids=[row[0].strip("| ") for row in TABLE])
 def test_functions_and_tests_exist(row: list[str]) -> None:
     names = row[3].strip("` ").split(".")
-    package = "relabel" if names[0] == "relabel" else "audit"
-    module, *path = names[1:] if package == "relabel" else names
+    package = names[0] if names[0] in ("relabel", "train") else "audit"
+    module, *path = names if package == "audit" else names[1:]
     found = importlib.import_module(f"{package}.{module}")
     for name in path:
         found = getattr(found, name)

@@ -19,6 +19,7 @@ MATHS = {
     "fliprate",
     "homogeneity",
     "intervals",
+    "paired",
     "patterns",
     "planning",
 }

@@ -1,0 +1,107 @@
+"""Commands of ``audit`` over several files: ``compare`` and ``leak``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from audit import options as o
+from audit.cli_common import names, needed, report
+
+__all__ = ["register"]
+
+Form = Annotated[
+    Literal["text", "json"], typer.Option("--format", help="Form of the result on standard output.")
+]
+
+
+def compare(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="The file with the earlier labels.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The file with the later labels.")],
+    item: o.Item = None,
+    label: o.Label = None,
+    label_after: Annotated[
+        str | None,
+        typer.Option(
+            "--label-after", metavar="COLUMN", help="The label column of AFTER, if its name differs."
+        ),
+    ] = None,
+    row_id: o.RowId = None,
+    missing: o.Missing = None,
+    normalise: o.Normalise = "case",
+    level: o.Level = 0.95,
+    draws: o.Draws = 10_000,
+    seed: o.Seed = 0,
+    interval: o.Interval = "wilson",
+    form: Form = "text",
+    out: o.Out = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
+    ragged: o.Ragged = "error",
+) -> None:
+    """Tell whether labels got better: d before and after on the same items, and what moved.
+
+    Example: audit compare old.csv new.csv --item text --label label --label-after label_clean
+    """
+    from audit.comparing import compare_files
+
+    result = compare_files(
+        before, after, item=names(item), label=needed(label, "name the label column: --label COLUMN"), label_after=label_after, row_id=row_id,
+        missing=names(missing), normalise=normalise, level=level, draws=draws, seed=seed, interval=interval,
+        delimiter=delimiter, encoding=encoding, sheet=sheet, ragged=ragged,
+    )  # fmt: skip
+    report(result, form, out)
+
+
+def leak(
+    train: Annotated[str, typer.Argument(metavar="TRAIN", help="The file that models are trained on.")],
+    test: Annotated[str, typer.Argument(metavar="TEST", help="The file that they are tested on.")],
+    item: o.Item = None,
+    label: o.Label = None,
+    label_test: Annotated[
+        str | None,
+        typer.Option("--label-test", metavar="COLUMN", help="The label column of TEST, if its name differs."),
+    ] = None,
+    missing: o.Missing = None,
+    normalise: o.Normalise = "case",
+    level: o.Level = 0.95,
+    show: Annotated[int, typer.Option("--show", help="Leaked items kept in the JSON.")] = 20,
+    rows: Annotated[
+        Path | None, typer.Option("--rows", metavar="FILE", help="Write every leaked test row to this table.")
+    ] = None,
+    fail_over: Annotated[
+        float | None,
+        typer.Option("--fail-over", help="Exit with 1 if a larger share of the test rows leaks (0 for any)."),
+    ] = None,
+    form: Form = "text",
+    out: o.Out = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
+    ragged: o.Ragged = "error",
+) -> None:
+    """Find the items of a test file that the training file holds too.
+
+    Example: audit leak train.csv test.csv --item text --label label --rows leaked.csv --fail-over 0
+    """
+    from audit.leakage import find_leaks
+
+    if fail_over is not None and not 0.0 <= fail_over < 1.0:
+        raise typer.BadParameter("--fail-over is a share of the test rows, from 0 to below 1")
+    result = find_leaks(
+        train, test, item=names(item), label=label, label_test=label_test, missing=names(missing),
+        normalise=normalise, level=level, show=show, out=rows, delimiter=delimiter, encoding=encoding, sheet=sheet,
+        ragged=ragged,
+    )  # fmt: skip
+    report(result, form, out)
+    if fail_over is not None and (result.share.estimate or 0.0) > fail_over:
+        raise typer.Exit(1)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``audit``."""
+    app.command()(compare)
+    app.command()(leak)

@@ -1,0 +1,234 @@
+"""Brings the labels of two files together on one connection, item by item: for comparisons over time and for leaks.
+
+The items of both are brought to the same normal form (:mod:`audit.normalise`), so that what ``audit dupes`` calls
+one item within a file is one item across the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from audit.columns import check_columns
+from audit.errors import ArgumentError, ColumnError, InputError
+from audit.grouping_queries import count_patterns
+from audit.normalise import LEVELS, is_blank, normal_forms
+from audit.patterns import CountPatterns, FloatArray, IntArray
+from audit.reading import open_table
+
+__all__ = ["BOTH", "SIDES", "TwoFiles", "two_files"]
+
+#: What the two files are called in tables and results.
+SIDES = ("first", "second")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TwoFiles:
+    """Two files grouped by item: the table ``votes`` (side, row, g, label, code) holds their labelled rows.
+
+    ``rows`` counts the rows of each file, ``labelled`` those with an item and a label.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    rows: tuple[int, int]
+    labelled: tuple[int, int]
+    classes: tuple[str, ...]
+    row_id: bool
+
+    def items(self, side: str | None = None) -> int:
+        """Distinct items of one side, or of both sides at once (those that stand in each)."""
+        if side is not None:
+            return int(self.number(f"SELECT count(DISTINCT g) FROM votes WHERE side = '{side}'"))
+        return self.count(f"({BOTH})")
+
+    def patterns(self, side: str, *, among: str = "") -> CountPatterns:
+        """Count patterns of one side's repeated items; ``among`` is SQL that gives the items g to keep."""
+        kept = f" SEMI JOIN ({among}) USING (g)" if among else ""
+        return count_patterns(
+            self.con, f"(SELECT g, code, 1 AS w FROM votes{kept} WHERE side = '{side}')", self.classes
+        )
+
+    def paired_scores(self) -> tuple[FloatArray, FloatArray, IntArray]:
+        """d_i of the items that are repeated on both sides: first, second, and how many items have the two values."""
+        found = self.con.execute(
+            f"SELECT a, b, count(*) FROM (SELECT {_SCORE.format('first')} AS a, {_SCORE.format('second')} AS b "
+            f"FROM ({_CELLS}) GROUP BY g HAVING {_TWICE.format('first')} AND {_TWICE.format('second')}) "
+            "GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        table = np.array(found, np.float64).reshape(-1, 3)
+        return table[:, 0], table[:, 1], table[:, 2].astype(np.int64)
+
+    def repeated_on_both(self) -> str:
+        """SQL for the items g with two labels or more on each side."""
+        return f"SELECT g FROM ({_CELLS}) GROUP BY g HAVING {_TWICE.format('first')} AND {_TWICE.format('second')}"
+
+    def transitions(self) -> tuple[IntArray, int]:
+        """The table of labels, first side by second: shape (K, K); and how many pairs could not be told.
+
+        With row ids, rows of one id are paired. Without, items are: each by its most frequent label; where two
+        labels tie on a side the item cannot be told.
+        """
+        if self.row_id:
+            pairs = (
+                "SELECT a.code AS a, b.code AS b FROM votes a JOIN votes b ON a.id = b.id "
+                "AND a.side = 'first' AND b.side = 'second'"
+            )
+        else:
+            most = (
+                "SELECT side, g, CASE WHEN count(*) FILTER (n = top) = 1 THEN max(code) FILTER (n = top) END AS code "
+                f"FROM (SELECT *, max(n) OVER (PARTITION BY side, g) AS top FROM ({_CELLS})) GROUP BY side, g"
+            )
+            pairs = (
+                f"SELECT a.code AS a, b.code AS b FROM ({most}) a JOIN ({most}) b ON a.g = b.g "
+                "AND a.side = 'first' AND b.side = 'second'"
+            )
+        table = np.zeros((len(self.classes), len(self.classes)), np.int64)
+        untold = 0
+        for a, b, n in self.con.execute(f"SELECT a, b, count(*) FROM ({pairs}) GROUP BY ALL").fetchall():
+            if a is None or b is None:
+                untold += n
+            else:
+                table[a, b] = n
+        return table, untold
+
+    def count(self, relation: str) -> int:
+        """The rows of a relation over ``votes`` (what may stand behind FROM)."""
+        return int(self.number(f"SELECT count(*) FROM {relation}"))
+
+    def number(self, query: str) -> float:
+        """The one number that ``query`` gives."""
+        return float(self.con.execute(query).fetchall()[0][0])
+
+
+_CELLS = "SELECT side, g, code, count(*) AS n FROM votes GROUP BY ALL"
+#: SQL for the items g that stand on both sides.
+BOTH = "SELECT g FROM votes GROUP BY g HAVING count(DISTINCT side) = 2"
+_TWICE = "sum(n) FILTER (side = '{0}') > 1"
+_SCORE = (
+    "1 - sum(n * (n - 1)) FILTER (side = '{0}') / "
+    "(sum(n) FILTER (side = '{0}') * (sum(n) FILTER (side = '{0}') - 1))"
+)
+
+
+@contextmanager
+def two_files(
+    first: Any,
+    second: Any,
+    *,
+    item: Sequence[str],
+    label: tuple[str | None, str | None],
+    row_id: str | None = None,
+    missing: Sequence[str] = (),
+    normalise: str = "case",
+    **reading: Any,
+) -> Iterator[TwoFiles]:
+    """Open two files and group their rows by item.
+
+    Parameters
+    ----------
+    first, second:
+        What :func:`audit.reading.open_table` reads.
+    item:
+        The columns that make an item, of the same names in both files.
+    label:
+        The label column of each; None where labels do not matter.
+    row_id:
+        A column that tells rows apart, of the same name in both files.
+    missing, normalise, reading:
+        As in :func:`audit.duplicates.audit_duplicates`.
+
+    Raises
+    ------
+    ArgumentError, ColumnError, InputError
+        An option, a column or a file cannot be used.
+    """
+    if normalise not in LEVELS:
+        raise ArgumentError(f"normalise is {normalise!r}; choose one of {', '.join(LEVELS)}")
+    if not item:
+        raise ColumnError("name the columns that make an item, of the same names in both files (--item)")
+    con = duckdb.connect(config={"pandas_analyze_sample": 0})
+    try:
+        texts = [f"t{k}" for k in range(len(item))]
+        columns = ", ".join(f"{name} VARCHAR" for name in [*texts, "label", "id"])
+        con.execute(f"CREATE TEMP TABLE given (side VARCHAR, row BIGINT, {columns})")
+        rows = tuple(
+            _take(con, side, source, [*item], name, row_id, missing, reading)
+            for side, source, name in zip(SIDES, (first, second), label, strict=True)
+        )
+        con.execute("CREATE TEMP TABLE numbered AS SELECT rowid AS r, * FROM given")
+        forms = [f"n{k}" for k in range(len(item))]
+        blank = " AND ".join(is_blank(name) for name in forms)
+        con.execute(
+            f"CREATE TEMP TABLE grouped AS SELECT r, dense_rank() OVER (ORDER BY {', '.join(forms)}) AS g "
+            f"FROM {normal_forms('numbered', texts, normalise)} WHERE NOT ({blank})"
+        )
+        labelled = "label IS NOT NULL AND NOT " + is_blank("label")
+        classes = tuple(
+            name
+            for (name,) in con.execute(
+                f"SELECT DISTINCT label FROM given WHERE {labelled} ORDER BY 1"
+            ).fetchall()
+        )
+        codes = pd.DataFrame({"label": list(classes), "code": range(len(classes))})
+        con.register("codes", codes)
+        con.execute(
+            "CREATE TEMP TABLE votes AS SELECT side, row, g, label, code::INTEGER AS code, id "
+            "FROM numbered JOIN grouped USING (r) JOIN codes USING (label)"
+        )
+        counted = dict(con.execute("SELECT side, count(*) FROM votes GROUP BY side").fetchall())
+        yield TwoFiles(
+            con=con, rows=(rows[0], rows[1]), labelled=(counted.get("first", 0), counted.get("second", 0)),
+            classes=classes, row_id=row_id is not None,
+        )  # fmt: skip
+    finally:
+        con.close()
+
+
+def _take(
+    con: duckdb.DuckDBPyConnection,
+    side: str,
+    source: Any,
+    item: list[str],
+    label: str | None,
+    row_id: str | None,
+    missing: Sequence[str],
+    reading: dict[str, Any],
+) -> int:
+    """Append the rows of one file to the table ``given``; return how many they are."""
+    with open_table(source, **reading) as table:
+        check_columns(table, item, option="--item")
+        check_columns(table, [label] if label else [], option="--label")
+        check_columns(table, [row_id] if row_id else [], option="--row-id")
+        wanted = [*item, *([label] if label else []), *([row_id] if row_id else [])]
+        done = 0
+        for batch in table.rows(wanted):
+            frame = pd.DataFrame(batch, columns=[str(k) for k in range(len(wanted))], dtype=object)
+            columns = {f"t{k}": frame[str(k)] for k in range(len(item))}
+            given = frame[str(len(item))].where(lambda cell: ~cell.isin(list(missing))) if label else "row"
+            ids = frame[str(len(wanted) - 1)] if row_id else None
+            numbers = np.arange(done, done + len(frame))
+            con.append(
+                "given", pd.DataFrame({"side": side, "row": numbers, **columns, "label": given, "id": ids})
+            )
+            done += len(frame)
+    if row_id is not None:
+        _check_ids(con, side, row_id, source)
+    return done
+
+
+def _check_ids(con: duckdb.DuckDBPyConnection, side: str, row_id: str, source: Any) -> None:
+    twice = con.execute(
+        "SELECT id FROM given WHERE side = ? AND id IS NOT NULL GROUP BY id HAVING count(*) > 1 LIMIT 1",
+        [side],
+    ).fetchall()
+    if twice:
+        raise InputError(
+            f"{source}: the value {twice[0][0]!r} of --row-id {row_id!r} stands in two rows: name a column whose "
+            "values tell rows apart, or leave --row-id out to compare item by item"
+        )
