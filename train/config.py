@@ -107,15 +107,10 @@ class TeacherSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """Where the runs go, which rungs, which seeds.
-
-    ``data_seed`` draws the rows of every split, the same for all seeds, so that runs can be compared row by row;
-    ``seeds`` fix adapters, order and sampling of each run.
-    """
+    """Where the runs go, which rungs, which seeds: these fix adapters, order and sampling of each run."""
 
     out: str = "runs"
     seeds: tuple[int, ...] = (0,)
-    data_seed: int = 0
     rungs: tuple[str, ...] = RUNGS
     threads: int = 0
     eval_batch: int = 16

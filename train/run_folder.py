@@ -122,7 +122,7 @@ class RunFolder:
             if found.get("status") == "finished":
                 raise ArgumentError(f"{self.path} has finished: read it, or give the run another folder")
             if found:
-                self._refuse_changes(found, asked)
+                self.check(**asked)
             taken_up = [*found.get("taken_up", []), _now()] if found else []
             self._write_json(
                 "run.json",
@@ -142,6 +142,24 @@ class RunFolder:
             self.close()
             raise
         return self
+
+    def check(
+        self, *, rung: str, seed: int, config: Mapping[str, Any], parent: str | None = None, **_: object
+    ) -> None:
+        """Raise an ArgumentError where this run, finished or not, was started with other settings than these."""
+        found, asked = self.info, {"rung": rung, "seed": seed, "parent": parent}
+        for key, value in asked.items():
+            if found.get(key) != value:
+                raise ArgumentError(
+                    f"{self.path} was started with {key} {found.get(key)!r}, not {value!r}: give another folder"
+                )
+        before, now = _flat(found.get("config", {})), _flat(json.loads(json.dumps(config)))
+        for key in sorted({*before, *now}):
+            if key.partition(".")[0] not in _FREE and not _same(key, before.get(key), now.get(key)):
+                raise ArgumentError(
+                    f"{self.path} was started with {key} = {before.get(key)!r}, not {now.get(key)!r}: "
+                    "set it back, or give the run another folder"
+                )
 
     def finish(self, **values: Any) -> None:
         """The run went to its end: say so, with further ``values`` for run.json, drop checkpoints, unlock."""
@@ -250,20 +268,6 @@ class RunFolder:
                 f"{self.path} cannot be written ({error.strerror}): give another folder"
             ) from error
         self._lock = lock
-
-    def _refuse_changes(self, found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-        for key in ("rung", "seed", "parent"):
-            if found.get(key) != asked[key]:
-                raise ArgumentError(
-                    f"{self.path} was started with {key} {found.get(key)!r}, not {asked[key]!r}: give another folder"
-                )
-        before, now = _flat(found.get("config", {})), _flat(asked["config"])
-        for key in sorted({*before, *now}):
-            if key.partition(".")[0] not in _FREE and not _same(key, before.get(key), now.get(key)):
-                raise ArgumentError(
-                    f"{self.path} was started with {key} = {before.get(key)!r}, not {now.get(key)!r}: "
-                    "set it back, or give the run another folder"
-                )
 
     def _read_json(self, name: str) -> dict[str, Any]:
         path = self.path / name

@@ -30,7 +30,8 @@ class Task:
 
     ``data`` is the file with the labels as they came; ``clean`` one with better labels (``audit relabel``'s output,
     or a gold file), joined on the input columns. Without ``clean`` the labels as they came are the key, and
-    comparisons say so. ``train_rows`` and so on draw a sample of each split, stratified by the clean label.
+    comparisons say so. ``train_rows`` and so on draw a sample of each split, stratified by the clean label; ``seed``
+    fixes which, the same for all runs, so that these can be compared row by row.
     """
 
     data: str
@@ -48,6 +49,7 @@ class Task:
     train_rows: int | None = None
     validation_rows: int | None = None
     test_rows: int | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) < 2 or len(set(self.labels)) != len(self.labels):
