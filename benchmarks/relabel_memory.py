@@ -77,7 +77,7 @@ def one(rows: int) -> dict[str, float]:
     from relabel.run import Job
 
     @asynccontextmanager
-    async def connect(where: Any, *, rubric: Any, settings: Any, journal: Any) -> AsyncIterator[Judge]:
+    async def connect(where: Any, *, rubric: Any, settings: Any, **_: Any) -> AsyncIterator[Judge]:
         yield Judge(client=Stub(where.model), params=wishes(rubric, settings))
 
     engine.connect = connect  # type: ignore[assignment]

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from audit.options import Delimiter, Encoding, Ragged, Sheet
+from audit.options import Delimiter, Encoding, Escape, Quote, Ragged, Sheet
 from relabel.cli_endpoint import probe, rehearse
-from relabel.cli_people import register
+from relabel.cli_people import make_job, reading, register
 
 app = typer.Typer(
     name="relabel",
@@ -81,6 +81,12 @@ def check(
     ] = None,
     row: Annotated[int, typer.Option("--row", min=1, help="Which row of --data.")] = 1,
     form: Form = "text",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
+    escape: Escape = None,
+    sheet: Sheet = None,
+    ragged: Ragged = "error",
 ) -> None:
     """Check a rubric and show the exact messages a judge is sent.
 
@@ -88,7 +94,7 @@ def check(
     """
     from relabel.checking import check_rubric
 
-    report = check_rubric(rubric, data=data, row=row)
+    report = check_rubric(rubric, data=data, row=row, **reading(locals()))
     typer.echo(_json(report) if form == "json" else report.summary())
     if not report.usable:
         raise typer.Exit(1)
@@ -162,6 +168,8 @@ def run(
     form: Form = "text",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    quote: Quote = None,
+    escape: Escape = None,
     sheet: Sheet = None,
     ragged: Ragged = "error",
 ) -> None:
@@ -172,38 +180,7 @@ def run(
 
     Example: audit relabel run data.csv --rubric rubric.md --judge gpt-4o-mini --adjudicator gpt-4o --out clean.csv
     """
-    from relabel.connect import Settings
-    from relabel.run import Job
-
-    job = Job(
-        source=data,
-        rubric=rubric,
-        judge=judge,
-        adjudicator=adjudicator,
-        base_url=base_url,
-        adjudicator_base_url=adjudicator_base_url,
-        out=out,
-        journal=journal,
-        label=label,
-        escalate=escalate,
-        escalate_below=escalate_below,
-        target_agreement=target_agreement,
-        gold=gold,
-        gold_label=gold_label,
-        prices=(price_in, price_out),
-        adjudicator_prices=(adjudicator_price_in, adjudicator_price_out),
-        budget=budget,
-        settings=Settings(
-            concurrency=concurrency,
-            seed=seed,
-            temperature=temperature if temperature >= 0 else None,
-            max_tokens=max_tokens,
-            samples=samples,
-            timeout=timeout,
-        ),
-        wait=-1.0 if wait else 0.0,
-        reading={"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "ragged": ragged},
-    )
+    job = make_job(locals())
     if dry_run:
         plan = job.plan()
         typer.echo(_json(plan) if form == "json" else plan.summary())
@@ -219,57 +196,6 @@ def run(
         signal.signal(signal.SIGTERM, before)
     typer.echo(_json(result) if form == "json" else result.summary())
     raise typer.Exit(result.exit_code)
-
-
-@app.command()
-def explain(
-    data: Data,
-    row: Annotated[int, typer.Option("--row", min=1, help="The data row, counted from 1.")],
-    rubric: RubricFile,
-    judge: JudgeModel,
-    adjudicator: Adjudicator = None,
-    base_url: BaseUrl = None,
-    adjudicator_base_url: AdjudicatorUrl = None,
-    journal: JournalFile = None,
-    out: OutFile = None,
-    seed: Seed = 0,
-    temperature: Temperature = 0.0,
-    max_tokens: MaxTokens = 512,
-    samples: Samples = 5,
-    form: Form = "text",
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    ragged: Ragged = "error",
-) -> None:
-    """Say why a row's verdict would be used again by the same command, or why it would not.
-
-    Example: audit relabel explain data.csv --row 12 --rubric rubric.md --judge gpt-4o-mini --out clean.csv
-    """
-    from relabel.connect import Settings
-    from relabel.run import Job
-
-    found = Job(
-        source=data,
-        rubric=rubric,
-        judge=judge,
-        adjudicator=adjudicator,
-        base_url=base_url,
-        adjudicator_base_url=adjudicator_base_url,
-        out=out,
-        journal=journal,
-        settings=Settings(
-            seed=seed,
-            temperature=temperature if temperature >= 0 else None,
-            max_tokens=max_tokens,
-            samples=samples,
-        ),
-        reading={"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "ragged": ragged},
-    ).explain(row)
-    if form == "json":
-        typer.echo(json.dumps([entry.to_dict() for entry in found], ensure_ascii=False, indent=2))
-    else:
-        typer.echo("\n".join(entry.summary() for entry in found))
 
 
 @app.command()

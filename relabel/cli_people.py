@@ -1,4 +1,4 @@
-"""The commands ``audit relabel agree``, ``review`` and ``batch``.
+"""The commands ``audit relabel explain``, ``agree``, ``review`` and ``batch``.
 
 Each takes the options of ``audit relabel run``, so that "the same command" means the same job; `register` copies
 them from there, and a command names only what it adds.
@@ -9,21 +9,22 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["make_job", "reading", "register"]
 
 _JOB = (
     "data", "rubric", "judge", "adjudicator", "base_url", "adjudicator_base_url", "journal", "out", "label",
     "escalate", "escalate_below", "gold", "gold_label", "target_agreement", "concurrency", "seed", "temperature",
     "max_tokens", "samples", "timeout", "budget", "price_in", "price_out", "adjudicator_price_in",
-    "adjudicator_price_out", "wait", "form", "delimiter", "encoding", "sheet", "ragged",
+    "adjudicator_price_out", "wait", "form", "delimiter", "encoding", "quote", "escape", "sheet", "ragged",
 )  # fmt: skip
-_FILES = ("data", "rubric", "journal", "out", "wait", "form", "delimiter", "encoding", "sheet", "ragged")
+_READING = ("delimiter", "encoding", "quote", "escape", "sheet", "ragged")
+_FILES = ("data", "rubric", "journal", "out", "wait", "form", *_READING)
 Folder = Annotated[Path, typer.Option("--dir", metavar="FOLDER", help="The folder of the batch's files.")]
 BatchRole = Annotated[
     Literal["judge", "adjudicator"], typer.Option("--role", help="Whose requests: the judge's come first.")
@@ -37,6 +38,7 @@ def register(app: typer.Typer, *, run: Callable[..., None]) -> None:
     for group, name in ((review, "review"), (batch, "batch")):
         group.info.no_args_is_help = True
         app.add_typer(group, name=name)
+    app.command("explain")(_with(run, _explain, _JOB))
     app.command("agree")(_with(run, _agree, (*_JOB, "quiet")))
     review.command("export")(_with(run, _export, _JOB))
     review.command("import")(_with(run, _import, _FILES))
@@ -56,12 +58,15 @@ def _with(
     rest = [one for one in (*mine, *taken) if one.default is not inspect.Parameter.empty]
 
     def called(**options: Any) -> None:
-        job = _job({name: options.get(name, _default(shared[name])) for name in shared})
+        job = make_job({name: options.get(name, _default(shared[name])) for name in shared})
         result = command(job, **{one.name: options[one.name] for one in mine}, options=options)
-        if options["form"] == "json":
-            typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False))
+        if options["form"] != "json":
+            typer.echo(
+                "\n".join(one.summary() for one in result) if isinstance(result, tuple) else result.summary()
+            )
         else:
-            typer.echo(result.summary())
+            found = [one.to_dict() for one in result] if isinstance(result, tuple) else result.to_dict()
+            typer.echo(json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False))
         raise typer.Exit(getattr(result, "exit_code", 0))
 
     called.__doc__ = command.__doc__
@@ -73,10 +78,16 @@ def _with(
 
 def _default(parameter: inspect.Parameter) -> Any:
     """Its default; a job that asks nobody needs no judge."""
-    return "" if parameter.default is inspect.Parameter.empty else parameter.default
+    return "none" if parameter.default is inspect.Parameter.empty else parameter.default
 
 
-def _job(o: dict[str, Any]) -> Any:
+def reading(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What `audit.reading.open_table` is told, from the options of a command."""
+    return {"quoting" if name == "quote" else name: options[name] for name in _READING}
+
+
+def make_job(o: Mapping[str, Any]) -> Any:
+    """The job that the options of ``audit relabel run`` stand for."""
     from relabel.connect import Settings
     from relabel.run import Job
 
@@ -107,8 +118,21 @@ def _job(o: dict[str, Any]) -> Any:
             timeout=o["timeout"],
         ),
         wait=-1.0 if o["wait"] else 0.0,
-        reading={name: o[name] for name in ("delimiter", "encoding", "sheet", "ragged")},
+        reading=reading(o),
     )
+
+
+def _explain(
+    job: Any,
+    *,
+    row: Annotated[int, typer.Option("--row", min=1, help="The data row, counted from 1.")],
+    options: dict[str, Any],
+) -> Any:
+    """Say why a row's verdict would be used again by the same command, or why it would not.
+
+    Example: audit relabel explain data.csv --row 12 --rubric rubric.md --judge gpt-4o-mini --out clean.csv
+    """
+    return job.explain(row)
 
 
 def _agree(

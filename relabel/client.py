@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from audit.errors import EndpointError
 from relabel.capabilities import Capabilities
 from relabel.endpoint import Endpoint
 from relabel.exchange import Exchange, Heard, sample_seed, usage_of
@@ -182,7 +183,13 @@ class JudgeClient:
         first: int = 0,
     ) -> Reply:
         seed = sample_seed(request.params, repeat=request.repeat, draw=first)
-        heard = await self._exchange.ask(request, limit=limit, seed=seed, draws=draws, sampling=sampling)
+        try:
+            heard = await self._exchange.ask(request, limit=limit, seed=seed, draws=draws, sampling=sampling)
+        except EndpointError as error:
+            if not before.attempts:
+                raise
+            # What was paid for counts; the gate is closed, and the next request ends the run.
+            heard = Heard(status=Status.TRANSPORT, error=str(error))
         return self._added(request, before, heard)
 
     def _added(self, request: Request, before: Reply, heard: Heard) -> Reply:

@@ -81,6 +81,9 @@ def place(
 
     The key is in the first of the environment's ``key_variables`` that is set. OpenAI's own endpoint needs one.
     """
+    for name, value in (("--judge", model), ("--base-url", base_url)):
+        if value is not None and not value.strip():
+            raise ArgumentError(f"{name} is empty; give it a value, or leave it out")
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise ArgumentError(
@@ -111,16 +114,19 @@ def wishes(rubric: Rubric, settings: Settings) -> dict[str, Any]:
 
 @asynccontextmanager
 async def connect(
-    where: Place, *, rubric: Rubric, settings: Settings, journal: Journal
+    where: Place, *, rubric: Rubric, settings: Settings, journal: Journal, gate: Gate
 ) -> AsyncIterator[Judge]:
-    """A judge at an endpoint, with what the journal knows of it; what is learnt goes back to the journal."""
+    """A judge at an endpoint, with what the journal knows of it; what is learnt goes back to the journal.
+
+    ``gate`` is the endpoint's: judges at one endpoint share it.
+    """
     before = Capabilities.from_dict(journal.capabilities(base_url=where.base_url, model=where.model) or {})
     client = JudgeClient(
         model=where.model,
         base_url=where.base_url,
         labels=rubric.labels,
         capabilities=before,
-        gate=Gate(settings.concurrency),
+        gate=gate,
         timeout=settings.timeout,
         key_variable=where.key_variable,
     )

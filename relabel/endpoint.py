@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from audit.errors import ArgumentError, EndpointError, MissingExtraError
 from relabel.body import limit_body
-from relabel.outcomes import Outcome, connection_outcome, read_answer
+from relabel.outcomes import Means, Outcome, connection_outcome, read_answer
 
 try:
     import httpx2
@@ -71,6 +71,30 @@ def _is_loopback(url: str) -> bool:
         return address.is_loopback or address.is_unspecified
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+_CODED = re.compile(
+    r"\\u00([2-7][0-9a-f])|\\x([2-7][0-9a-f])|%([2-7][0-9a-f])|&#x0{0,6}([2-7][0-9a-f]);|&#0{0,6}(\d{2,3});",
+    re.I,
+)
+_RUNS = re.compile(r"\\{2,}")
+DEEPEST = 20
+
+
+def disguised(text: str, secret: str) -> bool:
+    """Whether ``secret`` stands in ``text``, also under escapes of JSON, URLs or HTML, one inside the other."""
+    for _ in range(DEEPEST):
+        if secret in text.replace("\\", ""):
+            return True
+        text, found = _CODED.subn(_decoded, _RUNS.sub(r"\\", text))
+        if not found:
+            return False
+    return True  # nobody writes text like that
+
+
+def _decoded(match: re.Match[str]) -> str:
+    *hexes, decimal = match.groups()
+    return chr(int(decimal) if decimal else int(next(filter(None, hexes)), 16))
 
 
 def _escaped(secret: str) -> re.Pattern[bytes]:
@@ -157,9 +181,11 @@ class Endpoint:
             return connection_outcome(f"no answer within {self.timeout:g} s", timed_out=True)
         except openai.APIConnectionError as error:
             return self._broken(error)
-        return read_answer(
-            response.status_code, response.headers, self._without_key(response.content), sent=sent
-        )
+        content = self._without_key(response.content)
+        if self._secret and disguised(content.decode("utf-8", "replace"), self._secret):
+            told = "the answer quotes the key, disguised; nothing of it was kept"
+            return Outcome(means=Means.ROW, status=response.status_code, told=told)
+        return read_answer(response.status_code, response.headers, content, sent=sent)
 
     def _broken(self, error: Exception) -> Outcome:
         cause: BaseException | None = error
@@ -189,6 +215,8 @@ class Endpoint:
         line = " ".join(text.split())
         if self._secret:
             line = line.replace(self._secret, "[key]")
+            if disguised(line, self._secret):
+                line = "[a message that quotes the key, disguised]"
         return line if len(line) <= 300 else line[:297] + "..."
 
     async def aclose(self) -> None:

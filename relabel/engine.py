@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from audit.errors import ArgumentError
 from relabel.connect import Place, Settings, connect
 from relabel.cost import Budget, find_price
 from relabel.escalate import GoldThreshold, Policy, threshold_on_gold
+from relabel.gate import Gate
 from relabel.gold import Gold, GoldSample
 from relabel.journal import Journal
 from relabel.output import write
@@ -55,6 +57,7 @@ class Engine:
         self.threshold: GoldThreshold | None = None
         self.escalated = 0
         self.cuts: dict[str, float] = {}
+        self.gates = {where.base_url: Gate(settings.concurrency) for where in asked}
 
     def paid(self) -> list[float | None]:
         """US dollars that all runs of the journal have paid so far, per model; None where there is no price."""
@@ -93,9 +96,18 @@ class Engine:
             f"interrupted; every reply so far is in {self.journal.path}: the same command goes on from there"
         )
 
+    def _connect(self, where: Place) -> AbstractAsyncContextManager[Judge]:
+        return connect(
+            where,
+            rubric=self.rubric,
+            settings=self.settings,
+            journal=self.journal,
+            gate=self.gates[where.base_url],
+        )
+
     async def _phases(self) -> None:
         first = self.asked[0]
-        async with connect(first, rubric=self.rubric, settings=self.settings, journal=self.journal) as judge:
+        async with self._connect(first) as judge:
             if self.sample is not None:
                 found: dict[int, Verdict] = {}
                 await self._pass(
@@ -110,7 +122,7 @@ class Engine:
         self.escalated = self._escalate()
         self.cuts = self.worklist.cuts()
         second = self.asked[1]
-        async with connect(second, rubric=self.rubric, settings=self.settings, journal=self.journal) as judge:
+        async with self._connect(second) as judge:
             await self._judge("adjudicator", judge, second)
 
     async def _judge(self, role: Role, judge: Judge, place: Place) -> None:
@@ -214,9 +226,7 @@ class Engine:
                 for number, verdict in verdicts:
                     found[number][role] = (model, verdict)
 
-            async with connect(
-                where, rubric=self.rubric, settings=self.settings, journal=self.journal
-            ) as judge:
+            async with self._connect(where) as judge:
                 await self._pass(
                     f"repeat {repeat}, {role}", asked, judge, where, len(asked), keep, repeat, shuffle_seed
                 )

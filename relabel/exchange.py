@@ -146,12 +146,17 @@ class Exchange:
                     self.gate.fault(ticket, strain=outcome.strain)
             finally:
                 self.gate.leave(ticket)
-            if self._take(outcome, heard, state, form):
+            try:
+                over = self._take(outcome, heard, state, form)
+            except EndpointError as error:
+                self.gate.close(error)
+                raise
+            if over:
                 return heard
             if outcome.means is Means.WAIT or (outcome.means is Means.AGAIN and (outcome.status or 0) < 500):
                 self._met.set()  # nothing to be learned from these: no need to go alone
             if outcome.means is Means.AGAIN and state.trial == 0:
-                await asyncio.sleep(self._pause(state, outcome))
+                await self.gate.pause(self._pause(state, outcome))
 
     def _take(self, outcome: Outcome, heard: Heard, state: _Try, form: Format) -> bool:
         """Whether the request is over; else ``state`` says how it goes on."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from audit.errors import ArgumentError
+from audit.errors import ArgumentError, EndpointError
 
 __all__ = ["Gate", "Ticket"]
 
@@ -70,6 +70,8 @@ class Gate:
         self._through = False
         self._recent: deque[bool] = deque(maxlen=WINDOW)
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._asleep: set[asyncio.Future[None]] = set()
+        self._error: EndpointError | None = None
 
     @property
     def shut_for(self) -> float:
@@ -81,12 +83,35 @@ class Gate:
         """Seconds since the first of the failures that no success has followed; 0 without one."""
         return 0.0 if self._trouble_since is None else self._clock() - self._trouble_since
 
+    def close(self, error: EndpointError) -> None:
+        """No request may start any more: those who wait, and all who come, get ``error``.
+
+        What is under way goes on, so that what is paid for can be kept.
+        """
+        self._error = self._error or error
+        for future in (*self._waiting, *self._asleep):
+            if not future.done():
+                future.set_exception(self._error)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait for so long; raises what `close` was told, at once."""
+        if self._error is not None:
+            raise self._error
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asleep.add(future)
+        try:
+            await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            pass
+        finally:
+            self._asleep.discard(future)
+
     async def enter(self) -> Ticket:
-        """Wait until a request may start."""
+        """Wait until a request may start; raises what `close` was told."""
         while True:
             wait = self.shut_for
-            if wait > 0:
-                await asyncio.sleep(wait)
+            if wait > 0 or self._error is not None:
+                await self.pause(wait)
             elif self.in_flight < int(self.limit):
                 self.in_flight += 1
                 return Ticket(at=self._clock())

@@ -99,6 +99,18 @@ class Journal:
                 f"{self.path}: the journal failed ({error}); check the disk, then run again"
             ) from error
 
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """`_errors`, and one line where a record cannot be what this class wrote."""
+        try:
+            with self._errors():
+                yield
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"{self.path}: {what} is damaged ({type(error).__name__}: {error}); take the journal from a copy,"
+                " or begin a new one with --journal"
+            ) from error
+
     def _start(self) -> None:
         """Note who writes from now on; the number of this run goes into every record that follows."""
         with self._errors():
@@ -170,7 +182,7 @@ class Journal:
     def find(self, keys: Sequence[str]) -> dict[str, Stored]:
         """Key -> its last valid record, or its last record where none is valid; unknown keys are left out."""
         found: dict[str, Stored] = {}
-        with self._errors():
+        with self._reading("a record"):
             for start in range(0, len(keys), 500):
                 some = [bytes.fromhex(key) for key in keys[start : start + 500]]
                 for stored in self._select(f"key IN ({', '.join('?' * len(some))}) ORDER BY id", some):
@@ -181,13 +193,13 @@ class Journal:
 
     def history(self, key: str) -> tuple[Stored, ...]:
         """All records of one key, oldest first."""
-        with self._errors():
+        with self._reading("a record"):
             return tuple(self._select("key = ? ORDER BY id", [bytes.fromhex(key)]))
 
     def same_item(self, request: Request) -> tuple[Stored, ...]:
         """All records whose last message is that of ``request``, whatever else differs, oldest first."""
         digest = hashlib.sha256(_json(dict(request.messages[-1])).encode()).digest()
-        with self._errors():
+        with self._reading("a record"):
             return tuple(self._select("item = ? ORDER BY id", [digest]))
 
     def _select(self, where: str, values: Sequence[Any]) -> Iterator[Stored]:
@@ -215,18 +227,18 @@ class Journal:
 
     def judged(self, stored: Stored) -> Judged:
         """A record in full: the request as it was made, the raw reply, the verdict."""
-        with self._errors():
+        with self._reading(f"record {stored.id}"):
             row = self._con.execute(
                 "SELECT head.body, reply.last, reply.raw FROM reply JOIN head ON head.id = reply.head"
                 " WHERE reply.id = ?",
                 (stored.id,),
             ).fetchone()
-        if row is None:
-            raise InputError(f"{self.path}: there is no record {stored.id}; it is of another journal")
-        head = json.loads(row[0])
-        head["messages"].append(json.loads(row[1]))
-        request = Request.from_dict({**head, "repeat": stored.repeat})
-        return Judged(request, Reply.from_dict(json.loads(row[2])), stored.verdict)
+            if row is None:
+                raise InputError(f"{self.path}: there is no record {stored.id}; it is of another journal")
+            head, last, raw = (json.loads(text) for text in row)
+            head["messages"].append({"role": last["role"], "content": last["content"]})
+            request = Request.from_dict({**head, "repeat": stored.repeat})
+            return Judged(request, Reply.from_dict(raw), stored.verdict)
 
     def spent(self) -> tuple[Spent, ...]:
         """Tokens paid so far, per model and endpoint, over all runs."""
@@ -259,12 +271,12 @@ class Journal:
 
     def capabilities(self, *, base_url: str, model: str) -> dict[str, Any] | None:
         """What was last seen of an endpoint, or None."""
-        with self._errors():
+        with self._reading("what was seen of an endpoint"):
             row = self._con.execute(
                 "SELECT capabilities FROM endpoint WHERE base_url = ? AND model = ? ORDER BY id DESC LIMIT 1",
                 (base_url.rstrip("/"), model),
             ).fetchone()
-        return None if row is None else json.loads(row[0])
+            return None if row is None else dict(json.loads(row[0]))
 
     def record_capabilities(self, capabilities: Mapping[str, Any], *, base_url: str, model: str) -> None:
         """Append what was seen of an endpoint."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from audit.errors import EndpointError
 from relabel.cost import Budget, Price, TokenRate
 from relabel.journal import Journal, Stored
 from relabel.parse import Spellings, verdict_of
@@ -144,6 +145,11 @@ async def judge_items(
         No request that could pass it is made; what is left gets the status ``budget``.
     stop:
         Ends it early: requests under way finish and are kept, all other items get the stop's status.
+
+    Raises
+    ------
+    EndpointError
+        Where asking on would change nothing; requests that were under way are finished and kept before.
     """
     run = _Run(
         rubric=rubric,
@@ -155,7 +161,7 @@ async def judge_items(
         stop=stop or Stop(),
     )
     try:
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group:  # whatever is raised in here stops all workers at once
             workers = [group.create_task(run.work()) for _ in range(concurrency)]
             for batch in batches(items, BATCH):
                 requests = [
@@ -167,6 +173,8 @@ async def judge_items(
                 await run.queue.put(None)
     except BaseExceptionGroup as failures:
         raise _first(failures) from failures
+    if run.failure is not None:
+        raise run.failure
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -197,6 +205,7 @@ class _Run:
         self.unanswered, self.patience = 0, max(20, 2 * concurrency)
         self.pending: list[tuple[Judged, asyncio.Future[None]]] = []
         self.settled = asyncio.Event()
+        self.failure: EndpointError | None = None
 
     async def offer(self, batch: Sequence[Item], requests: Sequence[Request]) -> None:
         """Answer from the journal what it knows, and queue the rest."""
@@ -227,7 +236,13 @@ class _Run:
             if promised is None:
                 self.skip(item)
                 continue
-            judged = await self.judge.client.judge(request)
+            try:
+                judged = await self.judge.client.judge(request)
+            except EndpointError as error:  # the others finish what is under way: it is paid for
+                self.failure = self.failure or error
+                self.stop.request(str(error))
+                self.settle(promised, 0.0)
+                continue
             await self.keep(judged)
             self.account(judged, size, promised)
             reply = judged.reply
@@ -259,13 +274,16 @@ class _Run:
             await self.settled.wait()
         return None
 
+    def settle(self, promised: float, paid: float) -> None:
+        """A request is over: what was promised is what it cost."""
+        if self.budget.limit is not None and self.judge.price is not None:
+            self.budget.settle(promised, paid)
+        self.settled.set()
+
     def account(self, judged: Judged, size: int, promised: float) -> None:
         """Note what a reply cost and taught, and stop when the endpoint is gone."""
         reply, price = judged.reply, self.judge.price
-        paid = price.cost(reply.prompt_tokens, reply.completion_tokens) if price else 0.0
-        if self.budget.limit is not None and price is not None:
-            self.budget.settle(promised, paid)
-        self.settled.set()
+        self.settle(promised, price.cost(reply.prompt_tokens, reply.completion_tokens) if price else 0.0)
         if reply.attempts == 1 and not reply.samples and reply.body is not None:
             self.judge.tokens.learn(
                 size, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens

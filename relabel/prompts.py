@@ -5,6 +5,9 @@ enters the system message. In the user message it stands between lines that carr
 row's own text, so that a text would have to contain its own digest to forge the line (96 bits: not in
 practice), and yet the same row always gives the same message, as the journal's keys need. The task is said
 again after the item, so that the last word is ours.
+
+The marks by which chat templates part the roles (``<|im_start|>``, ``[INST]``, ``<s>`` ...) are broken with a
+space (``< |im_start|>``): many servers read them as such wherever they stand. Only the judge's copy is changed.
 """
 
 from __future__ import annotations
@@ -20,9 +23,19 @@ from typing import Any
 from relabel.records import REPLY_FIELDS
 from relabel.rubric import Rubric
 
-__all__ = ["item_code", "messages", "read_item", "system_text", "user_text"]
+__all__ = ["disarm", "item_code", "messages", "read_item", "system_text", "user_text"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+# Special tokens of chat templates: ChatML, Llama 3 and 4, Phi, GLM, Cohere, gpt-oss, and DeepSeek with its wide bars
+# (all <|...|>); Llama 2 and Mistral ([INST], <<SYS>>, <s>); Gemma (<start_of_turn>, <bos>); tools and thoughts.
+_MARKS = re.compile(
+    r"<(?=[|\uff5c][^<>\n]{1,60}[|\uff5c]>"
+    r"|/?(?:s|bos|eos|pad|unk|mask|sop|eop|eoh|eoa|start_of_\w{1,20}|end_of_\w{1,20}|extra_id_\d+|reserved_\d+"
+    r"|special_\d+|think|tool_\w{1,20})>"
+    r"|</?SYS>>)"
+    r"|\[(?=/?(?:INST|g?MASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|ARGS|THINK)\])",
+    re.I,
+)
 _WHAT = {
     "rationale": "one or two sentences: what in the item decides, and by which clause",
     "clause": "the deciding clause, such as C1, or an empty string if none decides",
@@ -96,7 +109,9 @@ def system_text(rubric: Rubric, *, shuffle_seed: int | None = None, defend: bool
 def user_text(row: Mapping[str, str | None], *, code: str | None = None, defend: bool = True) -> str:
     """The user message: the row's columns, in the order of ``row``, between lines that carry the code."""
     values = {column: _clean(value) for column, value in row.items()}
-    if not defend:
+    if defend:
+        values = {column: disarm(value) for column, value in values.items()}
+    else:
         return "\n\n".join(f"{column}:\n{value}" for column, value in values.items())
     code = code or item_code(values)
     parts = [f"=== item {code} begins ==="]
@@ -124,6 +139,11 @@ def read_item(conversation: Sequence[Mapping[str, Any]]) -> dict[str, str] | Non
         return None
     parts = re.split(rf"(?:^|\n)--- {head.group(1)} (\".*\") ---\n", text[head.end() : end])
     return {json.loads(column): value for column, value in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def disarm(text: str) -> str:
+    """``text`` with a space in every mark of a chat template, as in ``< |im_end|>``: no tokeniser takes it for one."""
+    return _MARKS.sub(r"\g<0> ", text)
 
 
 def _clean(value: str | None) -> str:

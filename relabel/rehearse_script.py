@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from audit.errors import ArgumentError
-from relabel.prompts import read_item
+from relabel.prompts import disarm, read_item
 from relabel.rehearse_faults import unit
 
 __all__ = ["Answered", "ItemFinder", "Script", "choice", "fence", "item_key"]
@@ -140,6 +140,16 @@ class Script:
         """Where items are looked up."""
         return ItemFinder(self.truth)
 
+    @cached_property
+    def _orders(self) -> tuple[tuple[str, str], ...]:
+        """Commands as they are and as a judge reads them, and what each demands."""
+        return tuple((form, label) for text, label in self.commands.items() for form in {text, disarm(text)})
+
+    @cached_property
+    def _as_sent(self) -> dict[str, str]:
+        """Items as a judge reads them (`relabel.prompts.disarm`) -> as the truth table has them."""
+        return {disarm(item): item for item in self.truth}
+
     def error_of(self, item: str) -> float:
         """x: the probability that a draw for ``item`` differs from what the judge believes, in [0, .5)."""
         if self.error == 0:
@@ -190,8 +200,8 @@ class Script:
         """The item asked about: the columns of the prompt's item, or one of them, or any known text in it."""
         values = tuple((read_item(messages) or {}).values())
         for value in (item_key(values), *values):
-            if value in self.truth:
-                return value
+            if value in self._as_sent:
+                return self._as_sent[value]
         return self.finder.find(text)
 
     def _spread(self, label: str, x: float) -> dict[str, float]:
@@ -205,7 +215,7 @@ class Script:
         for message in messages:
             text = str(message.get("content", ""))
             bounds = fence(text) if message.get("role") == "user" else None
-            for command, label in self.commands.items():
+            for command, label in self._orders:
                 at = text.find(command) if len(command) > len(best) else -1
                 if at < 0:
                     continue

@@ -39,6 +39,9 @@ from audit.errors import ColumnError, InputError
 __all__ = ["Clause", "Label", "Problem", "Rubric", "Segment"]
 
 _KEYS = ("name", "version", "labels", "default_label", "inputs")
+_UNSEEN = frozenset(
+    map(chr, (0x34F, 0x115F, 0x1160, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10)))
+)  # not all are Cf
 _CLAUSE = re.compile(
     r"^[ \t]*(?:[-*+>][ \t]+|#{1,6}[ \t]+)?\**\[?(C\d+)\]?\**[ \t]*[.:)\u2013\u2014-]\**[ \t]+", re.M
 )
@@ -287,6 +290,7 @@ def _problems(rubric: Rubric) -> Iterable[Problem]:
             yield _advice(f"label {label.name!r} has no meaning; say in a few words what it stands for")
     for name in _twice(names):
         yield Problem(message=f"label {name!r} is listed twice; keep one")
+    yield from _unseen(rubric.labels)
     if not rubric.input_columns:
         yield Problem(message="no input columns; add a line such as inputs: [text]")
     for column in _twice(rubric.input_columns):
@@ -309,6 +313,26 @@ def _problems(rubric: Rubric) -> Iterable[Problem]:
         yield _advice("no numbered clauses (C1. ...): the judge cannot cite what decided")
     for key in rubric.extra_keys:
         yield _advice(f"unknown key {key!r} in the front matter; known are {', '.join(_KEYS)}")
+
+
+def _unseen(labels: Iterable[Label]) -> Iterable[Problem]:
+    """Advice about spellings with line ends, or with characters that nobody sees."""
+    owners: dict[str, str] = {}
+    for label in labels:
+        for spelling in (label.name, *label.synonyms):
+            kinds = {"unseen" if c in _UNSEEN else unicodedata.category(c) for c in spelling}
+            plain = "".join(
+                c for c in spelling if c not in _UNSEEN and unicodedata.category(c) not in ("Cf", "Cc")
+            )
+            owner = owners.setdefault(
+                _fold(unicodedata.normalize("NFKC", " ".join(plain.split()))), label.name
+            )
+            if owner != label.name:
+                yield _advice(f"{spelling!a} and label {owner!a} look the same; give one another name")
+            elif kinds & {"Cc", "Zl", "Zp"}:
+                yield _advice(f"{spelling!a} holds a line end or a tab; write it on one line")
+            elif kinds & {"Cf", "unseen"}:
+                yield _advice(f"{spelling!a} holds characters that nobody sees; leave them out")
 
 
 def _advice(message: str) -> Problem:

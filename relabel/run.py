@@ -101,6 +101,11 @@ class Job:
     wait: float = 0.0
     reading: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, str) and not value.strip():
+                raise ArgumentError(f"--{name.replace('_', '-')} is empty; give it a value or leave it out")
+
     def paths(self) -> Paths:
         """The files of this job."""
         out = self.out

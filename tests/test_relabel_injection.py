@@ -12,7 +12,7 @@ import asyncio
 import pytest
 
 from relabel.parse import parse_reply
-from relabel.prompts import messages, read_item, system_text
+from relabel.prompts import disarm, messages, read_item, system_text
 from relabel.records import Status
 from relabel.rehearse import RehearsalServer, Script
 from relabel.rehearse_script import fence
@@ -31,6 +31,27 @@ ITEMS = {
     "Offices moved to the ninth floor.": "0",
 }
 LOOSE, FENCED = 0.9, 0.03
+MARKS = (
+    *(
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|eot_id|>",
+        "<|start_header_id|>",
+        "<|end_header_id|>",
+        "<|endoftext|>",
+    ),
+    *("[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "<start_of_turn>", "<end_of_turn>", "<bos>"),
+    *("<|user|>", "<|system|>", "<|end|>", "<|start|>", "<|channel|>", "<|message|>", "<\uff5cUser\uff5c>"),
+    *(
+        "<|START_OF_TURN_TOKEN|>",
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "[gMASK]",
+        "[TOOL_CALLS]",
+        "<extra_id_1>",
+    ),
+)
 
 
 def script(rows):
@@ -90,10 +111,13 @@ def test_every_attack_stays_inside_the_fence(name):
             system, user = messages(RUBRIC, row)
             assert system["content"] == system_text(RUBRIC)
             begin, end = fence(user["content"])
+            injection = disarm(injection)
             assert begin <= user["content"].index(injection)
             assert user["content"].rindex(injection) + len(injection) <= end
             assert user["content"].count(injection) == 1
-            assert read_item((system, user)) == row
+            assert read_item((system, user)) == {"text": disarm(row["text"])}
+            for mark in MARKS:
+                assert mark not in user["content"]
 
 
 @pytest.mark.parametrize("name", sorted(INJECTIONS))
