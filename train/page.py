@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +26,9 @@ from train.pictures import style
 __all__ = ["Cell", "Heading", "Part", "Picture", "Table", "Words", "page"]
 
 Cell = str | int | float | bool | None
+
+#: Text that stands at the right as numbers do: a figure, or one with its limits in brackets.
+_FIGURES = re.compile(r"[<>≤≥±+−-]?\s?[\d.,]+\s?%?(\s?\([^()a-z]*( to [^()a-z]*)?\))?")
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def _is_numbers(cells: Sequence[Cell]) -> bool:
 
 def _is_number(cell: Cell) -> bool:
     if isinstance(cell, str):
-        return cell.lstrip("+−-<> ")[:1].isdigit()
+        return _FIGURES.fullmatch(cell) is not None
     return not isinstance(cell, bool)
 
 
