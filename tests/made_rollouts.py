@@ -89,9 +89,8 @@ def make_rollouts(plan: Plan, *, seed: int, texts: bool = True) -> tuple[pd.Data
     means = frame.groupby(["step", "group"])["reward"].transform("mean")
     frame["advantage"] = (frame["reward"] - means).fillna(0.0).astype(np.float32)
     if texts:
-        said = frame["answer"].map(lambda value: "" if value is None else value)
         frame["text"] = [
-            "thought " + "</think>" * count + last for count, last in zip(tags, said, strict=True)
+            "thought " + "</think>" * count + (last or "") for count, last in zip(tags, answer, strict=True)
         ]
     if "filtered" in plan.planted:
         mixed = frame.groupby(["step", "group"])["reward"].transform("nunique") > 1

@@ -1,11 +1,132 @@
-"""Commands of ``audit train``: plumbing."""
+"""The command ``audit train plumbing``: it parses its options, makes one library call and prints the result."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
 import typer
+
+from audit.options import Level
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to ``audit train``."""
+    """Add the command to ``audit train``."""
+    app.command("plumbing")(plumbing)
+
+
+def plumbing(
+    rollouts: Annotated[
+        Path,
+        typer.Argument(
+            metavar="ROLLOUTS",
+            help="A file or folder: our Parquet, TRL's completions, verl's JSONL; or a run's own folder.",
+        ),
+    ],
+    conflicts: Annotated[
+        Path | None,
+        typer.Option("--conflicts", metavar="FILE", help="What audit dupes --conflicts wrote of the data."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="FILE", help="The data, for its classes (default: the items seen)."),
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            "--item",
+            metavar="COLUMNS",
+            help="Column(s) of --data and --conflicts that make an item, with commas.",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="COLUMN", help="The label's column, where it is not called label."),
+    ] = None,
+    reward: Annotated[
+        str | None,
+        typer.Option(
+            "--reward",
+            metavar="COLUMNS",
+            help="Column(s) that add up to the reward, where TRL logged several.",
+        ),
+    ] = None,
+    cap: Annotated[
+        int | None,
+        typer.Option("--cap", min=1, help="The most tokens of a completion, where cuts were not logged."),
+    ] = None,
+    bands: Annotated[
+        str,
+        typer.Option("--bands", help="Bands of length: how many of equal size, or edges such as 0,128,256."),
+    ] = "5",
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer", metavar="PATH", help="A tokenizer.json, to count tokens that were not logged."
+        ),
+    ] = None,
+    close_tag: Annotated[
+        str, typer.Option("--close-tag", metavar="TEXT", help="The tag that ends a thought; '' for none.")
+    ] = "</think>",
+    level: Level = 0.95,
+    form: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="Form of the report on standard output.")
+    ] = "text",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the report as a page to this file too."),
+    ] = None,
+) -> None:
+    """What a run's rollouts say of its plumbing: does the cap or the gate tax length, does the pool drift?
+
+    Example: audit train plumbing runs/grpo --conflicts conflicts.csv --html plumbing.html
+    """
+    from audit.writing import check_outputs, write_text
+    from train.plumbing import plumbing_report
+
+    for source in (rollouts, conflicts, data):
+        check_outputs(source, out, html)
+    report = plumbing_report(
+        rollouts,
+        conflicts=conflicts,
+        data=data,
+        item=_names(item),
+        label=label,
+        reward=_names(reward),
+        cap=cap,
+        bands=_bands(bands),
+        tokenizer=tokenizer,
+        close_tag=close_tag,
+        level=level,
+    )
+    if html is not None:
+        from train.plumbing_page import html as page
+
+        write_text(html, page(report))
+    text = (
+        json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if form == "json" else report.summary()
+    )
+    if out is None:
+        typer.echo(text)
+    else:
+        write_text(out, text + "\n")
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """Names between commas; a name with a comma in double quotes."""
+    import csv
+
+    return tuple(next(csv.reader([text], skipinitialspace=True), ())) if text else ()
+
+
+def _bands(text: str) -> int | tuple[float, ...]:
+    try:
+        return tuple(map(float, text.split(","))) if "," in text else int(text)
+    except ValueError as error:
+        raise typer.BadParameter("--bands takes a number, or edges such as 0,128,256") from error

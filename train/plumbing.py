@@ -54,7 +54,8 @@ def plumbing_report(
     data:
         The data, for its classes; by default the items seen, each once.
     item:
-        The columns of ``data`` and ``conflicts`` that make an item's key; one that the rollouts have holds it there too.
+        The columns of ``data`` and ``conflicts`` that make an item's key; a single one also in the
+        rollouts, if it is there.
     label:
         The label's column, in the rollouts and in ``data``, where it is not called ``label``.
     reward, cap, tokenizer, close_tag:
@@ -74,9 +75,14 @@ def plumbing_report(
         logged = rollouts
     else:
         logged = read_rollouts(
-            rollouts, reward=reward, label=label, item=item[0] if len(item) == 1 else None, tokenizer=tokenizer, cap=cap,
+            rollouts,
+            reward=reward,
+            label=label,
+            item=item[0] if len(item) == 1 else None,
+            tokenizer=tokenizer,
+            cap=cap,
             close_tag=close_tag,
-        )  # fmt: skip
+        )
     if label is not None and data is None and label not in logged.columns:
         raise ColumnError(
             f"{logged.source} has no column {label!r} (--label); it has {', '.join(logged.columns)}"
@@ -155,11 +161,9 @@ def _length_change(frame: pd.DataFrame, level: float) -> Any:
 def _steps(
     frame: pd.DataFrame, groups: pd.DataFrame, contested: frozenset[str] | None, level: float
 ) -> tuple[Step, ...]:
-    by_step = {step: part for step, part in groups.groupby("step")}
-    none = groups.iloc[:0]
     found = []
-    for step, part in frame.groupby("step"):
-        some = by_step.get(step, none)
+    for step in np.unique(frame["step"]):
+        part, some = frame[frame["step"] == step], groups[groups["step"] == step]
         chosen = some[some["informative"] == 1]
         found.append(
             Step(

@@ -132,8 +132,8 @@ def _gate(tax: LengthTax, sure: dict[str, float]) -> Iterator[Finding]:
         yield Finding(
             code="long-scores-lower",
             message=(
-                f"Among {kind} rollouts of one group, twice the length gets {_signed(part.estimate)} reward: longer thought "
-                "itself scores lower here, cap and gate aside."
+                f"Among {kind} rollouts of one group, twice the length gets {_signed(part.estimate)} reward: longer "
+                "thought itself scores lower here, cap and gate aside."
             ),
             action="no cap and no gate explains this; read long wrong answers before length is encouraged",
             p_value=sure["long-scores-lower"],
@@ -149,15 +149,17 @@ def _scorer(checks: Checks) -> Iterator[Finding]:
         yield Finding(
             code="several-tags",
             message=(
-                f"{checks.several_tags_paid:,} of {checks.several_tags:,} rollouts with several close tags in their text are "
-                f"paid{closed}: a quoted tag may end the thought."
+                f"{checks.several_tags_paid:,} of {checks.several_tags:,} rollouts with several close tags in their "
+                f"text are paid{closed}: a quoted tag may end the thought."
             ),
             action="decide closure on token ids, once, and give nothing to a thought that is closed twice",
             figures={
-                "several_tags": checks.several_tags, "paid": checks.several_tags_paid, "closed": checks.several_tags_closed,
+                "several_tags": checks.several_tags,
+                "paid": checks.several_tags_paid,
+                "closed": checks.several_tags_closed,
                 "in_prompts": checks.tags_in_prompts,
             },
-        )  # fmt: skip
+        )
     for count, code, words in (
         (checks.right_unpaid, "right-unpaid", "answer as labelled, are whole, and get the lowest reward"),
         (checks.wrong_paid, "wrong-paid", "answer something else than the label and are paid"),
@@ -179,8 +181,8 @@ def _pool(pool: Pool, sure: dict[str, float]) -> Iterator[Finding]:
         yield Finding(
             code="pool-drift",
             message=(
-                f"The pool drifts: class {moved.value} is {_of(moved.seen)} of the groups seen, and over the steps its share of "
-                f"the informative ones moves by {_points(moved.change)} against that."
+                f"The pool drifts: class {moved.value} is {_of(moved.seen)} of the groups seen, and over the steps its "
+                f"share of the informative ones moves by {_points(moved.change)} against that."
             ),
             action="what is left to learn from is no sample of the data: watch each class, or weight groups by class",
             p_value=sure["pool-drift"],
@@ -223,8 +225,8 @@ def _contested(pool: Pool, sure: dict[str, float]) -> Iterator[Finding]:
         yield Finding(
             code="pool-contested-drift",
             message=(
-                f"Items whose labels disagree are {_of(share.seen)} of the groups seen, and over the steps their share of the "
-                f"informative ones moves by {_points(share.change)} against that."
+                f"Items whose labels disagree are {_of(share.seen)} of the groups seen, and over the steps their share "
+                f"of the informative ones moves by {_points(share.change)} against that."
             ),
             action=action,
             p_value=sure["pool-contested-drift"],

@@ -100,21 +100,19 @@ def within_slope(x: Floats, y: Floats, groups: Codes, clusters: Codes, *, level:
     )
 
 
-def association(scores: Floats, marks: Floats, items: Codes) -> Test:
-    """Do ``scores`` (n,) go with ``marks`` (n, k), such as classes in one-hot form? Tested over items.
+def sum_test(terms: Floats, items: Codes) -> Test:
+    """Is the sum of ``terms`` (n, k) nought, but for chance? Tested over ``items`` (n,).
 
-    The scores sum to nought; T = sum of scores x (marks - their mean), Z its terms summed by item, and T' (Z'Z)^-1 T is
-    set against chi-square on the rank of Z'Z. Nothing is assumed of how alike an item's groups are.
+    With Z the terms summed by item and T their total, T' (Z'Z)^-1 T is set against chi-square on the rank of Z'Z.
+    Nothing is assumed of how alike an item's terms are. The terms are influences: each holds what its row adds to T
+    if there is nothing to find.
     """
-    centred = marks - marks.mean(axis=0)
-    terms = np.stack([_sums(scores * column, items) for column in centred.T], axis=1)
-    told = int(np.count_nonzero(np.abs(_sums(np.abs(scores), items)) > 1e-12))
+    by_item = np.stack([_sums(column, items) for column in terms.T], axis=1)
+    told = int(np.count_nonzero(np.abs(by_item).max(axis=1) > 1e-12))
     if told < FEWEST:
         return Test(reason=f"only {told} items can tell; a test needs {FEWEST}")
-    total, spread = terms.sum(axis=0), terms.T @ terms
+    total, spread = by_item.sum(axis=0), by_item.T @ by_item
     rank = int(np.linalg.matrix_rank(spread, hermitian=True))
-    if rank == 0:
-        return Test(reason="all items are alike in this")
     chi = float(total @ np.linalg.pinv(spread, hermitian=True) @ total)
     return Test(p_value=float(stats.chi2.sf(chi, rank)), method=f"chi-square over {told} items, {rank} df")
 

@@ -9,14 +9,25 @@ from audit.render_words import integer, percent, visible
 from audit.results import Estimate
 from train.plumbing_results import PlumbingReport, Share, Slope, Step, Test
 
-__all__ = ["between", "check_rows", "headline", "number", "pool_rows", "tax_rows", "text"]
+__all__ = [
+    "CAVEAT",
+    "between",
+    "check_rows",
+    "headline",
+    "number",
+    "pool_rows",
+    "source_sentence",
+    "tax_rows",
+    "tests_told",
+    "text",
+]
 
 _WIDTH = 100
 _STEPS_SHOWN = 8
 
 CAVEAT = (
-    "Rollouts of one item are alike, so intervals are over items. A report finds something where there is nothing with a "
-    "chance of {chance} at most; that it finds nothing does not mean that nothing is there."
+    "Rollouts of one item are alike, so intervals are over items. A report finds something where there is nothing with "
+    "a chance of {chance} at most; that it finds nothing does not mean that nothing is there."
 )
 
 
@@ -55,6 +66,18 @@ def between(part: Estimate | None, digits: int = 3) -> str:
     return f"{part.low:,.{digits}f} to {part.high:,.{digits}f}".replace("-", "−")
 
 
+def source_sentence(report: PlumbingReport) -> str:
+    """What was read."""
+    source = report.source
+    unpaid = f", {integer(source.unrewarded)} without a reward" if source.unrewarded else ""
+    cap = f", cap {source.cap:,.0f}" if source.cap is not None else ""
+    unit = f"lengths in {source.length_unit}" if source.length_unit else "lengths unknown"
+    return (
+        f"{source.source} ({source.form}): {integer(source.rollouts)} rollouts{unpaid} in {integer(source.groups)} "
+        f"groups of {source.group_size}, {integer(source.items)} items, {integer(source.steps)} steps; {unit}{cap}."
+    )
+
+
 def tax_rows(report: PlumbingReport) -> Iterator[tuple[str, Estimate | None]]:
     """What length costs: a name and a number each."""
     tax = report.tax
@@ -90,18 +113,13 @@ def check_rows(report: PlumbingReport) -> Iterator[tuple[str, int | None]]:
 
 def _head(report: PlumbingReport) -> Iterator[str]:
     source = report.source
-    yield from _wrap(headline(report))
+    if not report.findings:
+        yield from _wrap(headline(report))
     for finding in report.findings:
         yield from _wrap(f"{finding.code}: {finding.message}", first="! ")
         yield from _wrap(finding.action, first="  → ", rest="    ")
-    unpaid = f", {integer(source.unrewarded)} without a reward" if source.unrewarded else ""
-    cap = f", cap {source.cap:,.0f}" if source.cap is not None else ""
     yield ""
-    yield from _wrap(
-        f"{source.source} ({source.form}): {integer(source.rollouts)} rollouts{unpaid} in {integer(source.groups)} groups of "
-        f"{source.group_size}, {integer(source.items)} items, {integer(source.steps)} steps; lengths in "
-        f"{source.length_unit or 'nothing: unknown'}{cap}."
-    )
+    yield from _wrap(source_sentence(report))
     for note in source.notes:
         yield from _wrap(note, first="  ")
 
@@ -111,7 +129,7 @@ def _bands(report: PlumbingReport) -> Iterator[str]:
         return
     yield (
         f"{'length':<19}{'rollouts':>9}{'cut':>8}{'closed':>8}{'reward':>8}{'finished: n':>13}{'reward':>8}   "
-        + (f"{percent(report.settings.level)} interval   in its group")
+        f"{percent(report.settings.level)} interval   in its group"
     )
     for band in report.bands:
         name = f"{band.low:,.0f} to {band.high:,.0f}"
@@ -141,24 +159,22 @@ def _caps(report: PlumbingReport) -> Iterator[str]:
 def _pool(report: PlumbingReport) -> Iterator[str]:
     pool = report.pool
     yield (
-        f"{'informative groups':<24}{number(pool.informative):>9}   {between(pool.informative)}   change over the steps "
-        f"{number(pool.informative_change)}"
+        f"{'informative groups':<24}{number(pool.informative):>9}   {between(pool.informative)}   change over the "
+        f"steps {number(pool.informative_change)}"
     )
     yield f"  uniform: {integer(pool.uniform_lowest)} all at the lowest reward, {integer(pool.uniform_other)} above it"
     rows = list(pool_rows(report))
     if rows:
-        yield f"{'share of':<24}{'data':>9}{'seen':>9}{'informative':>13}   {'':<14}   change"
+        level = f"{percent(report.settings.level)} interval"
+        yield f"{'share of':<24}{'data':>9}{'seen':>9}{'informative':>13}   {level:<14}   change"
     for name, share in rows:
         data = "–" if share.data is None else f"{share.data:.3f}"
         change = "–" if share.change is None else f"{share.change:+.3f}".replace("-", "−")
         yield (
-            f"  {visible(name, one_line=True)[:21]:<22}{data:>9}{number(share.seen):>9}{number(share.informative):>13}   "
-            f"{between(share.informative):<14}   {change}"
+            f"  {visible(name, one_line=True)[:21]:<22}{data:>9}{number(share.seen):>9}{number(share.informative):>13}"
+            f"   {between(share.informative):<14}   {change}"
         )
-    tests = [("mix", pool.mix), ("drift", pool.drift)]
-    if pool.contested is not None:
-        tests += [("contested", pool.contested_mix), ("contested drift", pool.contested_drift)]
-    yield from _wrap("; ".join(f"{name}: {_told(test)}" for name, test in tests), first="  ")
+    yield from _wrap(tests_told(report), first="  ")
 
 
 def _steps(report: PlumbingReport) -> Iterator[str]:
@@ -184,6 +200,15 @@ def _close(report: PlumbingReport) -> Iterator[str]:
     if report.checks.reason:
         yield from _wrap(f"Rewards were not set against answers: {report.checks.reason}.")
     yield from _wrap(CAVEAT.format(chance=percent(report.settings.family_error)))
+
+
+def tests_told(report: PlumbingReport) -> str:
+    """The p values of the pool's tests, as they are (not Holm's), or why there is none."""
+    pool = report.pool
+    tests = [("mix", pool.mix), ("drift", pool.drift)]
+    if pool.contested is not None:
+        tests += [("contested", pool.contested_mix), ("contested drift", pool.contested_drift)]
+    return "; ".join(f"{name}: {_told(test)}" for name, test in tests)
 
 
 def _told(test: Test) -> str:

@@ -68,7 +68,8 @@ class Rollouts:
     """One row per completion, in :data:`COLUMNS`; ``group`` numbers the groups from 0 over all steps.
 
     ``length_unit`` is ``"tokens"`` (as logged), ``"tokens counted anew"`` (by a tokenizer, without special tokens),
-    ``"characters"``, or None without lengths. ``cap`` is the longest a completion may be, in that unit, if known; ``columns`` are those of the log.
+    ``"characters"``, or None without lengths. ``cap`` is the longest a completion may be, in that unit, if known;
+    ``columns`` are those of the log.
     """
 
     frame: pd.DataFrame
