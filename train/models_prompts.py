@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "choose_pad",
+    "closing_ids",
     "completion_ids",
     "end_of_turn",
     "prompt_ids",
@@ -172,8 +173,9 @@ def completion_ids(loaded: LoadedModel, completion: str, *, prompt: Sequence[int
     """
     first, last = loaded.settings.think
     text = completion
-    thought = text.startswith(first) and last in text
-    if thought and loaded.tags.prefilled and prompt:
+    opened = text.startswith(first)
+    thought = last in text and (opened or loaded.tags.prefilled)
+    if thought and opened and loaded.tags.prefilled and prompt:
         shown = str(loaded.tokenizer.decode(list(prompt)[-32:], skip_special_tokens=False))
         if shown.rstrip().endswith(first):
             text = text[len(first) :]
@@ -190,6 +192,14 @@ def completion_ids(loaded: LoadedModel, completion: str, *, prompt: Sequence[int
     else:
         ids = _plain(loaded.tokenizer, text)
     return [*ids, loaded.end]
+
+
+def closing_ids(loaded: LoadedModel) -> list[int]:
+    """The ids that close a thought and lead to the answer: a line break, the close tag, a line break."""
+    tokenizer, close = loaded.tokenizer, loaded.tags.close
+    if len(close) == 1:
+        return [*_plain(tokenizer, "\n"), *close, *_plain(tokenizer, "\n")]
+    return _plain(tokenizer, f"\n{loaded.settings.think[1]}\n")
 
 
 def _plain(tokenizer: Any, text: str) -> list[int]:

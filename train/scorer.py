@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from audit.errors import ArgumentError
 
-__all__ = ["REASONS", "Scored", "Scorer", "Tags"]
+__all__ = ["REASONS", "Scored", "Scorer", "Tags", "tag_places"]
 
 #: Why a completion got the reward it got.
 REASONS = (
@@ -130,12 +130,12 @@ class Scorer:
         """Where the answer begins, or None and the reason why there is none."""
         if self.tags is None:
             return 0, ""
-        closes = _places(ids, self.tags.close)
+        closes = tag_places(ids, self.tags.close)
         if not closes:
             return None, "no close tag"
         if len(closes) > 1:
             return None, "several close tags"
-        opens = _places(ids, self.tags.open)
+        opens = tag_places(ids, self.tags.open)
         if len(opens) > (0 if self.tags.prefilled else 1) or any(place > closes[0] for place in opens):
             return None, "several thoughts"
         if opens and self._decode(ids[: opens[0]]).strip():
@@ -143,7 +143,7 @@ class Scorer:
         return closes[0] + len(self.tags.close), ""
 
 
-def _places(ids: Sequence[int], tag: tuple[int, ...]) -> list[int]:
-    """Where ``tag`` begins in ``ids``."""
+def tag_places(ids: Sequence[int], tag: tuple[int, ...]) -> list[int]:
+    """The places in ``ids`` where ``tag`` begins."""
     n = len(tag)
     return [k for k in range(len(ids) - n + 1) if ids[k] == tag[0] and tuple(ids[k : k + n]) == tag]
