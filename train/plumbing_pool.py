@@ -20,10 +20,10 @@ from train.plumbing_stats import (
     Codes,
     Flags,
     Floats,
-    association,
     cluster_mean,
     cluster_slope,
     scaled,
+    sum_test,
 )
 
 __all__ = ["group_table", "pool_report"]
@@ -114,24 +114,20 @@ def pool_report(
 
 @dataclass(frozen=True, kw_only=True)
 class _View:
-    """Groups as arrays.
-
-    ``excess`` is informative less the block's share of it; ``drift`` that times the time from the informative groups'
-    mean, so that a difference that stays the same makes no drift.
+    """Groups as arrays. ``block`` numbers their stretch of steps, ``time`` is its mean step less that of the
+    informative groups, ``excess`` is informative less the block's share of it.
     """
 
     informative: Flags
     items: Codes
+    block: Codes
     time: Floats
     excess: Floats
-    drift: Floats
-    blocks: int
 
     @property
     def spread(self) -> float:
-        """Sum of squared times of the informative groups about their mean."""
-        time = self.time[self.informative]
-        return float(((time - time.mean()) ** 2).sum()) if time.size else 0.0
+        """Sum of the squared times of the informative groups."""
+        return float((self.time[self.informative] ** 2).sum())
 
 
 def _view(groups: pd.DataFrame, filtered: bool) -> _View:
@@ -140,15 +136,12 @@ def _view(groups: pd.DataFrame, filtered: bool) -> _View:
     sizes = np.bincount(block) if block.size else np.zeros(0)
     time = (np.bincount(block, weights=groups["step"].to_numpy(np.float64)) / sizes)[block]
     share = (np.bincount(block, weights=informative) / sizes)[block]
-    excess = informative - share
-    centre = time[informative].mean() if informative.any() else 0.0
     return _View(
         informative=informative,
         items=groups["cluster"].to_numpy(np.int64),
-        time=time,
-        excess=excess,
-        drift=(time - centre) * (informative if filtered else excess),
-        blocks=sizes.size,
+        block=block,
+        time=time - (time[informative].mean() if informative.any() else 0.0),
+        excess=informative.astype(np.float64) if filtered else informative - share,
     )
 
 
@@ -167,18 +160,31 @@ def _blocks(step: Floats) -> Codes:
 
 
 def _tests(view: _View, marks: Floats, filtered: bool) -> tuple[Test, Test]:
-    """Of the mix, and of its drift."""
+    """Do the informative groups differ from those seen in their block in ``marks`` (n, k)? Does that change over time?
+
+    The difference is D = sum of excess x marks over the number of informative groups, its drift the sum of time x
+    excess x marks: a difference that stays the same makes none, since the times of informative groups sum to
+    nought. Terms are taken about the block's mean of the marks (about the mean of all in a filtered log) and, for
+    the drift, less D for each informative group.
+    """
     if not view.items.size:
         none = Test(reason="no labels were logged")
         return none, none
-    mix = association(view.excess, marks, view.items)
+    strata = np.zeros_like(view.block) if filtered else view.block
+    sizes = np.bincount(strata)
+    means = np.stack([np.bincount(strata, weights=column) / sizes for column in marks.T], axis=1)
+    terms = view.excess[:, None] * (marks - means[strata])
+    mix = sum_test(terms, view.items)
     if filtered:
         mix = Test(reason="uniform groups are not in the log: only the data could tell (--data)")
-    if view.blocks < _FEWEST_BLOCKS:
+    blocks = int(view.block.max()) + 1
+    if blocks < _FEWEST_BLOCKS:
         return mix, Test(
-            reason=f"{view.blocks} blocks of {BLOCK_GROUPS} groups or more; a drift needs {_FEWEST_BLOCKS}"
+            reason=f"{blocks} blocks of {BLOCK_GROUPS} groups or more; a drift needs {_FEWEST_BLOCKS}"
         )
-    return mix, association(view.drift, marks, view.items)
+    constant = terms.sum(axis=0) / max(int(view.informative.sum()), 1)
+    drift = view.time[:, None] * (terms - view.informative[:, None] * constant)
+    return mix, sum_test(drift, view.items)
 
 
 def _merged(labels: pd.Series, view: _View) -> Floats:
@@ -215,5 +221,5 @@ def _share(value: str, flags: Flags, view: _View, data: float, level: float) -> 
         data=data,
         seen=cluster_mean(marks, view.items, level=level, share=True),
         informative=cluster_mean(marks[chosen], view.items[chosen], level=level, share=True),
-        change=float(view.drift @ marks) / spread * span if spread > 0 else None,
+        change=float((view.time * view.excess) @ marks) / spread * span if spread > 0 else None,
     )

@@ -24,12 +24,12 @@ from audit.results import Estimate
 from train.plumbing_results import Quantile, Slope, Test
 
 __all__ = [
-    "association",
     "cluster_mean",
     "cluster_slope",
     "holm",
     "length_quantiles",
     "scaled",
+    "sum_test",
     "within_slope",
 ]
 
