@@ -1,0 +1,70 @@
+"""What training leaves to go on from, and how it is told to stop: for every rung that trains."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+__all__ = ["checkpoint_step", "interrupts", "last_checkpoint", "save_adapter"]
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The latest checkpoint that was written to its end (its trainer_state.json comes last), or None."""
+    found = [file.parent for file in folder.glob("checkpoint-*/trainer_state.json") if _is_whole(file)]
+    return max(found, key=checkpoint_step, default=None)
+
+
+def checkpoint_step(checkpoint: Path | None) -> int:
+    """The step after which a checkpoint was written; 0 without one."""
+    return int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
+
+
+def save_adapter(model: Any, folder: Path) -> None:
+    """Save an adapter as a whole folder that takes the place of an older one."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    # Embeddings are never trained here; asked whether they changed, peft would look for the base model on the hub.
+    model.save_pretrained(part, save_embedding_layers=False)
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+
+
+@contextmanager
+def interrupts(ask: Callable[[], None]) -> Iterator[None]:
+    """Calls ``ask`` at the first Ctrl-C or SIGTERM, so that work can end in order; the second one stops at once.
+
+    Without effect outside the main thread, where Python sets no signal handlers.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen = 0
+
+    def told(number: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            raise KeyboardInterrupt
+        ask()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
