@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from audit.errors import ArgumentError
@@ -21,7 +22,7 @@ from train.ladder_memory import Memory, estimate_memory, read_shape
 from train.task import SPLITS, Example, load_examples
 from train.teacher import base_url_of, is_local
 
-__all__ = ["Plan", "RungPlan", "plan_ladder", "rung_plans", "steps_of_sft"]
+__all__ = ["Plan", "RungPlan", "find_tokenizer", "plan_ladder", "rung_plans", "steps_of_sft"]
 
 _FEW = 2000
 
@@ -89,14 +90,14 @@ def plan_ladder(config: Config) -> Plan:
     """
     examples = load_examples(config.task, seed=config.task.seed)
     notes = _data_notes(config, examples)
-    tokenizer, why = _tokenizer(config.model.name)
+    tokenizer, why = find_tokenizer(config.model.name)
     prompts: tuple[int, int] | None = None
     if tokenizer is None:
         notes.append(f"prompt lengths are not known: {why}")
     else:
         prompts = _lengths(config, examples, tokenizer)
         _check_tags(config, tokenizer)
-    notes += _grpo_notes(config)
+    notes += _trl_notes(config)
     notes += _teacher_notes(config)
     notes += _device_notes(config)
     shape = read_shape(config.model.name)
@@ -181,7 +182,7 @@ def _data_notes(config: Config, examples: Mapping[str, Sequence[Example]]) -> li
     return notes
 
 
-def _tokenizer(name: str) -> tuple[Any, str]:
+def find_tokenizer(name: str) -> tuple[Any, str]:
     """The tokenizer where it is on this disk, else None and why."""
     try:
         from transformers import AutoTokenizer
@@ -230,26 +231,27 @@ def _check_tags(config: Config, tokenizer: Any) -> None:
         tags_of(tokenizer, config.model, [])
 
 
-def _grpo_notes(config: Config) -> list[str]:
-    """Have TRL check the settings of GRPO; without it say so."""
-    grpo = config.grpo
+def _trl_notes(config: Config) -> list[str]:
+    """Have TRL check the settings of SFT and GRPO; without it say so."""
+    grpo, rungs = config.grpo, config.run.rungs
     notes: list[str] = []
-    if not any(rung.startswith("grpo") for rung in config.run.rungs):
-        return notes
-    if grpo.vllm and importlib.util.find_spec("vllm") is None:
+    caps = {"grpo": (grpo.cap,), "grpo-think": (grpo.think_cap, *grpo.more_caps)}
+    used = [cap for rung in rungs for cap in caps.get(rung, ())]
+    if used and grpo.vllm and importlib.util.find_spec("vllm") is None:
         notes.append("grpo.vllm is set and vllm is not installed here: pip install vllm where it trains")
     if importlib.util.find_spec("trl") is None:
-        return [*notes, "the settings of GRPO were not checked: the extra [train] is not installed here"]
-    from pathlib import Path
-
+        return [
+            *notes,
+            "the settings of SFT and GRPO were not checked: the extra [train] is not installed here",
+        ]
     from train.grpo import grpo_config
+    from train.sft import sft_config
 
-    caps = {"grpo": (grpo.cap,), "grpo-think": (grpo.think_cap, *grpo.more_caps)}
-    for rung in config.run.rungs:
-        for cap in caps.get(rung, ()):
-            grpo_config(
-                grpo, model=config.model, cap=cap, seed=0, out=Path(config.run.out) / "dry", device="cpu"
-            )
+    out = Path(config.run.out) / "dry-run"
+    for cap in used:
+        grpo_config(grpo, model=config.model, cap=cap, seed=0, out=out, device="cpu")
+    if any("sft" in rung for rung in rungs):
+        sft_config(config.sft, dtype=config.model.dtype, seed=0, out=out, device="cpu")
     return notes
 
 

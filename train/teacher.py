@@ -28,7 +28,7 @@ from train.task import Message
 
 __all__ = ["Asked", "Question", "ask_teacher", "base_url_of", "is_local", "question_key", "read_replies"]
 
-#: Called with replies at hand, replies wanted and seconds so far.
+#: Called with replies at hand, replies wanted, and the seconds that the rest will take at this rate.
 OnReply = Callable[[int, int, float], None]
 
 _OPENAI = "https://api.openai.com/v1"
@@ -192,7 +192,7 @@ class _Session:
         total: int,
     ) -> None:
         self.settings, self.seed, self.total = settings, seed, total
-        self.answered = answered
+        self.answered = self._before = answered
         self.failed: Counter[str] = Counter()
         self._write = write
         self._key = os.environ.get(_KEY, "").strip()
@@ -221,7 +221,7 @@ class _Session:
             for key, question in open_ones:  # one iterator for all: each question is taken once
                 await self._one(client, key, question)
                 if on_reply:
-                    on_reply(self.answered, self.total, time.monotonic() - self._began)
+                    on_reply(self.answered, self.total, self._left())
 
         async with client:
             workers = [asyncio.create_task(work()) for _ in range(min(self.settings.concurrency, self.total))]
@@ -254,6 +254,10 @@ class _Session:
             else:
                 self._keep(key, question, reply.model_dump(mode="json", exclude_unset=True))
             return
+
+    def _left(self) -> float:
+        asked = max(self.answered - self._before, 1)
+        return (self.total - self.answered) * (time.monotonic() - self._began) / asked
 
     def _taken(self, body: dict[str, Any]) -> dict[str, Any]:
         """The body with what the endpoint does not take left out or under its other name."""
