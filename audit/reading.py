@@ -19,7 +19,7 @@ from audit.reading_typed import literal, quote
 __all__ = ["Ragged", "ReadReport", "Table", "open_table", "quote"]
 
 _BATCH = 2_000
-_ROOM = 200_000_000
+_ROOMS = (40_000_000, 200_000_000)
 _READING = (
     duckdb.InvalidInputException,
     duckdb.ConversionException,
@@ -118,11 +118,12 @@ class Table:
             self._advance(strict=True)
         names = ", ".join(map(quote, self.columns if columns is None else columns))
         done = 0
-        # DuckDB keeps what it has read of a file as long as there is room: this leaves it little
-        short = True
+        # DuckDB keeps what it has read of a file as long as there is room: this leaves it little, and more where some
+        # rows need it
         usual = self._ask("current_setting('memory_limit')")
         used = self._ask("(SELECT sum(memory_usage_bytes) FROM duckdb_memory())")
-        self.con.execute(f"SET memory_limit = '{int(used or 0) + _ROOM} bytes'")
+        limits = [usual, *(f"{int(used or 0) + room} bytes" for room in reversed(_ROOMS))]
+        self.con.execute(f"SET memory_limit = '{limits.pop()}'")
         try:
             while True:
                 window = f"LIMIT {limit - done}" if limit is not None else ""
@@ -135,9 +136,8 @@ class Table:
                         return
                     self._advance(strict=True)
                 except _READING as error:
-                    if short and isinstance(error, duckdb.OutOfMemoryException):  # some rows need more
-                        short = False
-                        self.con.execute(f"SET memory_limit = '{usual}'")
+                    if limits and isinstance(error, duckdb.OutOfMemoryException):
+                        self.con.execute(f"SET memory_limit = '{limits.pop()}'")
                     else:
                         self._advance_after(error)
         finally:

@@ -44,7 +44,7 @@ _SAMPLE = 1 << 20
 _TRIED = 1 << 18
 #: DuckDB's buffers, in bytes. With this size and no word of the longest row, a buffer goes to the table in one piece,
 #: which saves a quarter of the time; rows of more than 2 MB are then left to the strict reading.
-_BUFFER = 32_000_000
+_BUFFER, _SMALL_BUFFER = 32_000_000, 8_000_000  # of several threads, and of one that reads row by row
 #: In a copy written here, rows may be this long, or longer by its own count.
 _LONGEST = 16_000_000
 _TEXT = {".csv", ".tsv", ".tab", ".psv"}
@@ -187,7 +187,9 @@ def _read_csv(
     """SQL that reads separated text and leaves DuckDB nothing to guess; a row of another width is an error."""
     columns = ", ".join(f"'{name}': 'VARCHAR'" for name in _names(width))
     sizes = (
-        f"max_line_size = {longest}, buffer_size = {2 * longest}" if longest else f"buffer_size = {_BUFFER}"
+        f"max_line_size = {longest}, buffer_size = {2 * longest}"
+        if longest
+        else f"buffer_size = {_BUFFER if parallel else _SMALL_BUFFER}"
     )
     return (
         f"read_csv({file_literal(path)}, auto_detect = false, header = true, columns = {{{columns}}}, "

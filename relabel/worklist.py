@@ -110,7 +110,7 @@ class Worklist:
         self._con = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._con.execute("PRAGMA journal_mode = OFF")
         self._con.execute("PRAGMA synchronous = OFF")
-        self._con.execute("PRAGMA cache_size = -32000")
+        self._con.execute("PRAGMA cache_size = -8000")
         self._con.executescript(_SCHEMA)
         self._con.execute("BEGIN")
         self._fill(seed)
