@@ -69,10 +69,11 @@ def save(
 
     words = tokenizer(thinking=thinking, template=template)
     torch.manual_seed(seed)
+    # With the usual small weights, tied embeddings could not tell tokens apart, whatever an adapter learns.
     config = LlamaConfig(
         vocab_size=len(words), hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512, tie_word_embeddings=True,
-        pad_token_id=words.pad_token_id, eos_token_id=words.eos_token_id, bos_token_id=None,
+        pad_token_id=words.pad_token_id, eos_token_id=words.eos_token_id, bos_token_id=None, initializer_range=0.25,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
     words.save_pretrained(folder)
