@@ -48,3 +48,38 @@ def scores_pair(
     other = rho * noise + np.sqrt(1.0 - rho**2) * rng.standard_normal(n)
     d = separation + {"gain": gain, "loss": -gain}.get(kind, 0.0)
     return frame(y, latent), frame(y, d * y + other, cut=0.3 + (d - separation) / 2.0)
+
+
+def routed_pair(
+    n: int, *, skill: float, seed: int = 0, wrong: float = 0.2, ambiguous: float = 0.0, sit: bool = True
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A cheap model a and a dear one b, both wrong on about the share ``wrong`` of the items.
+
+    ``skill`` 1: a errs only among its unsure items, where b does not; 0: confidence has nothing to do with the errors.
+    ``ambiguous`` of the items are marked so; where they ``sit``, the two models differ there more often.
+    """
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.4
+    sure = rng.random(n)
+    chance = (1.0 - skill) * wrong + skill * np.minimum(1.0, 2.0 * wrong * (1.0 - sure))
+    flags = rng.random(n) < ambiguous
+    a_wrong, b_wrong = rng.random(n) < chance, rng.random(n) < wrong
+    if ambiguous and sit:
+        toss = rng.random(n) < 0.5
+        a_wrong, b_wrong = np.where(flags, toss, a_wrong), np.where(flags, ~toss, b_wrong)
+    out = []
+    for wrong_ones in (a_wrong, b_wrong):
+        answer = y ^ wrong_ones
+        score = np.where(answer, 0.5 + sure / 2.0, 0.5 - sure / 2.0)
+        out.append(
+            pd.DataFrame(
+                {
+                    "item": [f"i{k}" for k in range(n)],
+                    "label": np.where(y, "1", "0"),
+                    "score": score,
+                    "prediction": np.where(answer, "1", "0"),
+                    "ambiguous": np.where(flags, "yes", "no"),
+                }
+            )
+        )
+    return out[0], out[1]

@@ -1,7 +1,8 @@
 """Bootstrap draws of rows or clusters as matrices of weights, and the limits read off them.
 
-Sources: Efron, Ann. Stat. 7 (1979) 1-26; for clusters Davison & Hinkley, Bootstrap Methods (1997),
-3.8; limits of one metric as in :func:`audit.intervals.effective_interval`.
+Sources: Efron, Ann. Stat. 7 (1979) 1-26; for clusters Davison & Hinkley, Bootstrap Methods (1997), 3.8; for
+cross-validation Stone, J. R. Stat. Soc. B 36 (1974) 111-147; limits of one metric as in
+:func:`audit.intervals.effective_interval`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from audit.errors import ArgumentError
 from audit.intervals import check_seed, effective_interval
 from audit.results import Estimate
 
-__all__ = ["bootstrap", "check_draws", "interval_of", "percentile_limits"]
+__all__ = ["bootstrap", "check_draws", "fold_weights", "interval_of", "percentile_limits"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,6 +68,24 @@ def _weights(clusters: Ints, strata: Ints | None, draws: int, rng: np.random.Gen
         drawn = np.concatenate([p.ravel() for p in picked])
         counts = np.bincount(drawn, minlength=rows * size).reshape(rows, size).astype(np.float64)
         yield counts if plain else np.take(counts, clusters, axis=1)
+
+
+def fold_weights(
+    clusters: Ints, truth: NDArray[np.bool_], *, seed: int, folds: int = 10, repeats: int = 20
+) -> Iterator[tuple[Floats, Floats]]:
+    """For each repeat the weights (folds, n) of the rows to choose on, and of those left out to judge the choice.
+
+    Every row is left out once in a repeat. Clusters stay whole; those with a positive and those without are spread
+    evenly over the folds.
+    """
+    rng = np.random.default_rng([seed, 3])
+    with_positive = np.bincount(clusters, weights=truth) > 0
+    fold = np.empty(len(with_positive), np.int64)
+    for _ in range(repeats):
+        for group in (np.flatnonzero(with_positive), np.flatnonzero(~with_positive)):
+            fold[group] = (rng.permutation(len(group)) + rng.integers(folds)) % folds
+        out = (fold[clusters][None, :] == np.arange(folds)[:, None]).astype(np.float64)
+        yield 1.0 - out, out
 
 
 def percentile_limits(values: Floats, *, level: float) -> tuple[float, float] | None:

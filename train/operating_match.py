@@ -183,9 +183,9 @@ def match_run(
     called = int((other.predicted == 1).sum())
     threshold, exact, same = _nearest(ours, other, us)
     compared = [m for m in DECISION_METRICS if m != on]
-    differing = (
-        1.0 if math.isnan(same) else clopper_pearson(n - round(same * n), n, level=2.0 * level - 1.0)[1]
-    )
+    differing = (1.0, 1.0)
+    if not math.isnan(same):
+        differing = (1.0 - same, clopper_pearson(n - round(same * n), n, level=2.0 * level - 1.0)[1])
     verdict = judge(
         {m: found[m] for m in compared}, {m: equal[m] for m in compared}, margin=margin, differing=differing
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from audit.render_words import visible
 from audit.results import Estimate, Result
 from train.metrics import DECISION_METRICS
 from train.operating_match import Match
@@ -14,7 +16,7 @@ from train.operating_verdict import NAMES
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BestThreshold", "Curve", "OperatingPoint", "Point", "figure"]
+__all__ = ["BestThreshold", "Curve", "OperatingPoint", "Point", "figure", "wrapped"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,26 +118,28 @@ class OperatingPoint(Result):
             }  # fmt: skip
 
     def _lines(self) -> Iterator[str]:
-        if self.against is not None:
-            yield self.against.message
-        yield self.best_sentence()
+        told = [] if self.against is None else [self.against.message]
         units = f" in {self.clusters:,} clusters" if self.clusters is not None else ""
-        yield (
-            f"{self.source}: {self.n:,} rows{units}, {self.positives:,} positive ({self.positive}); "
-            f"AUC {figure(self.auc)}, average precision {figure(self.average_precision)} ({self.level:.0%} intervals)"
-        )
+        told += [
+            self.best_sentence(),
+            f"{self.source}: {self.n:,} rows{units}, {self.positives:,} positive ({self.positive}); AUC "
+            f"{figure(self.auc)}, average precision {figure(self.average_precision)} ({self.level:.0%} intervals).",
+        ]
+        for sentence in told:
+            yield from wrapped(sentence)
         yield ""
-        head = "".join(f"{NAMES[m].replace('balanced accuracy', 'balanced'):>13}" for m in DECISION_METRICS)
-        yield f"{'threshold':<18}{'positive':>9}{head}"
+        head = "".join(f"{NAMES[m].replace('balanced accuracy', 'balanced'):>12}" for m in DECISION_METRICS)
+        yield f"{'threshold':<16}{'positive':>8}{head}"
         for point in (self.own, self.best.point, *self.sweep[1::2]):
             name = {"sweep": "", "best": "best  "}.get(point.name, point.name)
             if point.threshold is not None and point.name != "score >= 0.5":
                 name += f"{point.threshold:.4g}"
-            cells = "".join(f"{_short(point.metrics[m]):>13}" for m in DECISION_METRICS)
-            yield f"{name:<18}{point.share:>9.1%}{cells}"
+            cells = "".join(f"{_short(point.metrics[m]):>12}" for m in DECISION_METRICS)
+            yield f"{name:<16}{point.share:>8.1%}{cells}"
         if self.against is not None:
             yield from self._match_lines(self.against)
-        yield from (f"– {note}" for note in self.notes)
+        for note in self.notes:
+            yield from wrapped(f"– {note}", indent="  ")
 
     def best_sentence(self) -> str:
         """The best balanced accuracy in words, with what choosing it on these rows adds."""
@@ -154,7 +158,9 @@ class OperatingPoint(Result):
     def _match_lines(self, match: Match) -> Iterator[str]:
         yield ""
         cut = "above every score" if match.threshold is None else f"{match.threshold:.4g}"
-        yield f"{match.source} against ours, cut at {cut} for its {NAMES[match.on]} of {match.target:.4f}"
+        yield from wrapped(
+            f"{match.source} against ours, cut at {cut} for its {NAMES[match.on]} of {match.target:.4f}"
+        )
         if not match.exact:
             yield "  no single threshold gives it exactly: ours lies between two neighbouring ones"
         if match.no_answer:
@@ -165,6 +171,12 @@ class OperatingPoint(Result):
             yield f"  {NAMES[name]:<18}{_cell(ours):>8}{_cell(theirs):>8}{_limits(part)}"
         for name, part in self.ranking.items():
             yield f"  {NAMES[name]:<18}{'':>16}{_limits(part)}"
+
+
+def wrapped(sentence: str, *, indent: str = "") -> list[str]:
+    """A sentence in lines of 100 columns; nothing in it can move the cursor."""
+    clean = visible(sentence, one_line=True)
+    return textwrap.wrap(clean, 100, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def figure(part: Estimate, *, digits: int = 4) -> str:
@@ -197,4 +209,4 @@ def _short(part: Estimate) -> str:
         return "–"
     if part.low is None or part.high is None:
         return f"{part.estimate:.3f}"
-    return f"{part.estimate:.3f} ±{(part.high - part.low) / 2.0:.3f}"
+    return f"{part.estimate:.3f}±{(part.high - part.low) / 2.0:.3f}"

@@ -27,14 +27,15 @@ def judge(
     equivalence: Mapping[str, tuple[float, float] | None],
     *,
     margin: float,
-    differing: float = 1.0,
+    differing: tuple[float, float] = (1.0, 1.0),
 ) -> Verdict:
     """The verdict that the differences (other less ours) allow; balanced accuracy decides where metrics disagree.
 
     A shift is shown where every metric passes both one-sided tests, or where every estimate lies within the margin and
-    so does ``differing``, an upper limit of the share of rows that the two decide differently (accuracy cannot differ
-    by more); it is likely where every estimate lies within the margin and every interval covers 0. A gain or a loss is
-    larger than the margin and its interval leaves 0 out.
+    so does ``differing``, (share, upper limit) of the rows that the two decide differently: accuracy cannot differ by
+    more. It is likely where every estimate lies within the margin, every interval covers 0, and either the share of
+    such rows or a tenth of every equivalence limit lies within the margin: that errors of two kinds happen to cancel
+    out is no sign. A gain or a loss is larger than the margin and its interval leaves 0 out.
     """
     known = {
         m: d
@@ -46,7 +47,7 @@ def judge(
     tests = [equivalence.get(m) for m in known]
     close = all(abs(d.estimate or 0.0) <= margin for d in known.values())
     if all(t is not None and -margin < t[0] and t[1] < margin for t in tests) or (
-        close and differing <= margin
+        close and differing[1] <= margin
     ):
         return "threshold shift"
     gains, losses = changed(known, margin=margin)
@@ -55,7 +56,9 @@ def judge(
     if losses:
         return "loss"
     covers = all((d.low or 0.0) <= 0.0 <= (d.high or 0.0) for d in known.values())
-    return "likely threshold shift" if close and covers else "unclear"
+    narrow = all(t is not None and max(map(abs, t)) <= 10.0 * margin for t in tests)
+    likely = close and covers and (narrow or differing[0] <= margin)
+    return "likely threshold shift" if likely else "unclear"
 
 
 def changed(differences: Mapping[str, Estimate], *, margin: float) -> tuple[list[str], list[str]]:
