@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["checkpoint_step", "interrupts", "last_checkpoint", "save_adapter"]
+__all__ = ["checkpoint_step", "interrupts", "is_complete", "last_checkpoint", "save_adapter", "train_on"]
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -24,6 +24,25 @@ def last_checkpoint(folder: Path) -> Path | None:
 def checkpoint_step(checkpoint: Path | None) -> int:
     """The step after which a checkpoint was written; 0 without one."""
     return int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
+
+
+def is_complete(checkpoint: Path | None) -> bool:
+    """The checkpoint holds the last step: going on from it would train one step too many."""
+    if checkpoint is None:
+        return False
+    state = json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))
+    return bool(state["global_step"] >= state["max_steps"])
+
+
+def train_on(trainer: Any, checkpoint: Path | None) -> None:
+    """Train to the end, from ``checkpoint`` where there is one; where it holds the end, only take its adapter."""
+    if not is_complete(checkpoint):
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        return
+    from peft import set_peft_model_state_dict
+    from peft.utils import load_peft_weights
+
+    set_peft_model_state_dict(trainer.model, load_peft_weights(str(checkpoint), device="cpu"))
 
 
 def save_adapter(model: Any, folder: Path) -> None:

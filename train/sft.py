@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from audit.errors import ArgumentError, InputError, MissingExtraError
-from train.checkpoints import checkpoint_step, interrupts, last_checkpoint, save_adapter
+from train.checkpoints import checkpoint_step, interrupts, last_checkpoint, save_adapter, train_on
 from train.config import SftSettings
 from train.models_prompts import completion_ids, prompts_of
 from train.task import Message
@@ -134,7 +134,7 @@ def train_sft(
         trainer.remove_callback(PrinterCallback)
         checkpoint = last_checkpoint(run.checkpoints)
         run.resume_at(checkpoint_step(checkpoint))
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        train_on(trainer, checkpoint)
         loaded.model.eval()
         if stop.asked and trainer.state.global_step < trainer.state.max_steps:
             raise KeyboardInterrupt
