@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
 import typer
 
 __all__ = ["register"]
@@ -9,3 +13,95 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands to ``audit train``."""
+    app.command()(compare)
+
+
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUNS", help="Run folders, or a folder that holds them.")
+    ],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline", metavar="NAME", help="The run that others are set against (default: the first)."
+        ),
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair", metavar="RUN:AGAINST", help="One more difference, such as grpo:sft-clean; repeat it."
+        ),
+    ] = None,
+    split: Annotated[
+        str, typer.Option("--split", metavar="NAME", help="The split whose scores are compared.")
+    ] = "test",
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="The tested metric: accuracy, balanced_accuracy, precision, recall, specificity, f1 or mcc.",
+        ),
+    ] = "balanced_accuracy",
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            "--audit", metavar="FILE", help="JSON of audit dupes: scores are set in its ceiling band."
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option("--positive", metavar="LABEL", help="The positive label (default: the run's own)."),
+    ] = None,
+    common: Annotated[
+        bool, typer.Option("--common", help="Compare on the items that all runs have, where they differ.")
+    ] = False,
+    level: Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")] = 0.95,
+    draws: Annotated[int, typer.Option("--draws", help="Bootstrap draws.")] = 2_000,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of every random draw.")] = 0,
+    form: Annotated[
+        Literal["text", "json", "markdown"],
+        typer.Option("--format", help="Form of the report on standard output."),
+    ] = "text",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the HTML report to this file as well."),
+    ] = None,
+) -> None:
+    """Compare finished runs on the same items: what each adds, whether that is more than chance, and its cost.
+
+    Example: audit train compare runs --baseline sft-noisy --audit dupes.json --html compare.html
+    """
+    from audit.errors import ArgumentError
+    from audit.writing import check_outputs, write_text
+    from train import compare_render
+    from train.compare import compare_runs
+
+    check_outputs(audit, out, html)
+    pairs = []
+    for text in pair or ():
+        one, sign, against = text.partition(":")
+        if not (sign and one and against):
+            raise ArgumentError(
+                f"--pair {text!r}: write two runs with a colon between, such as grpo:sft-clean"
+            )
+        pairs.append((one, against))
+    found = compare_runs(
+        runs, baseline=baseline, pairs=pairs, split=split, metric=metric, audit=audit, positive=positive,
+        common=common, level=level, draws=draws, seed=seed,
+    )  # fmt: skip
+    if form == "json":
+        shown = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    else:
+        shown = compare_render.markdown(found) if form == "markdown" else compare_render.text(found)
+    if html is not None:
+        write_text(html, compare_render.html(found))
+        typer.echo(f"wrote {html}", err=True)
+    if out is None:
+        typer.echo(shown)
+    else:
+        write_text(out, shown + "\n")
+        typer.echo(f"wrote {out}", err=True)

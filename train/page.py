@@ -22,10 +22,10 @@ from audit.errors import ArgumentError
 from audit.render_words import visible
 from audit.version import __version__
 from train.pictures import style
+from train.tables import Cell
+from train.tables import shown as shown_cell
 
 __all__ = ["Cell", "Heading", "Part", "Picture", "Table", "Words", "page"]
-
-Cell = str | int | float | bool | None
 
 #: Text that stands at the right as numbers do: a figure, or one with its limits in brackets.
 _FIGURES = re.compile(r"[<>≤≥±+−-]?\s?[\d.,]+\s?%?(\s?\([^()a-z]*( to [^()a-z]*)?\))?")
@@ -121,7 +121,9 @@ def _table(table: Table) -> dict[str, Any]:
         "kind": "table",
         "caption": _line(table.caption),
         "head": [(_line(name), side) for name, side in zip(table.columns, right, strict=True)],
-        "rows": [[(_cell(cell), side) for cell, side in zip(row, right, strict=True)] for row in table.rows],
+        "rows": [
+            [(shown_cell(cell), side) for cell, side in zip(row, right, strict=True)] for row in table.rows
+        ],
     }
 
 
@@ -135,16 +137,6 @@ def _is_number(cell: Cell) -> bool:
     if isinstance(cell, str):
         return _FIGURES.fullmatch(cell) is not None
     return not isinstance(cell, bool)
-
-
-def _cell(cell: Cell) -> str:
-    if cell is None or cell != cell:
-        return "–"
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    if isinstance(cell, str):
-        return _line(cell)
-    return (f"{cell:,}" if isinstance(cell, int) else f"{cell:,.3f}").replace("-", "−")
 
 
 def _line(text: str) -> str:

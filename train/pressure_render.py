@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from audit.render_words import visible
 from audit.results import Estimate
-from train.page import Cell, Heading, Part, Picture, Table, Words, page
+from train.page import Heading, Part, Picture, Table, Words, page
 from train.pictures import Dot, Line, Rule, chart, dots
 from train.pressure_band import CLEAN_SENTENCE, band_rules, band_sentence
 from train.pressure_results import Final, PressureReport
 from train.pressure_stats import expected_maximum
 from train.pressure_words import limits, signed
+from train.tables import Cell, aligned
 
 __all__ = ["html", "text"]
 
@@ -28,9 +29,9 @@ _MOST_ROWS = 40
 def text(report: PressureReport) -> str:
     """The verdict, the looks, the final models and the placed scores as plain text."""
     out = [*report.verdict, "", f"Looks ({report.metric})"]
-    out += _aligned(_look_columns(), _look_rows(report))
+    out += aligned(_look_columns(), _look_rows(report))
     if report.finals:
-        out += ["", "Final models", *_aligned(_final_columns(report), _final_rows(report))]
+        out += ["", "Final models", *aligned(_final_columns(report), _final_rows(report))]
     if report.band is not None:
         out += ["", band_sentence(report.band)]
         out += [f"{p.run} ({p.split}): {p.message}" for p in report.placed]
@@ -116,24 +117,6 @@ def _value(score: Estimate) -> str:
         return "–"
     ends = "" if score.low is None or score.high is None else f" ({score.low:.3f} to {score.high:.3f})"
     return f"{score.estimate:.3f}{ends}"
-
-
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
-    """A table in columns of one width; figures at the right."""
-    shown = [[_shown(cell) for cell in row] for row in rows]
-    width = [max(len(line[i]) for line in [list(columns), *shown]) for i in range(len(columns))]
-    right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]
-    lines = []
-    for line in [list(columns), *shown]:
-        cells = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, width, right, strict=True))
-        lines.append(f"  {'  '.join(cells)}".rstrip())
-    return lines
-
-
-def _shown(cell: Cell) -> str:
-    if cell is None:
-        return "–"
-    return f"{cell:.3f}" if isinstance(cell, float) else visible(str(cell), one_line=True)
 
 
 # --- pictures -------------------------------------------------------------------------------------------------
