@@ -109,9 +109,7 @@ def plumbing(
         from train.plumbing_page import html as page
 
         write_text(html, page(report))
-    text = (
-        json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if form == "json" else report.summary()
-    )
+    text = json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if form == "json" else report.summary()
     if out is None:
         typer.echo(text)
     else:

@@ -105,7 +105,13 @@ def plumbing_report(
     truncated = mean_of(frame, "truncated", level=level, share=True)
     tax = length_tax(frame, level=level)
     caps, caps_reason = cap_quantiles(frame, level=level)
-    pool = pool_report(groups, contested=contested, data=None if told is None else told.counts, level=level)
+    pool = pool_report(
+        groups,
+        contested=contested,
+        data=None if told is None else told.counts,
+        cuts_known=logged.has("truncated"),
+        level=level,
+    )
     checks = check_rollouts(frame, close_tag=close_tag)
     return PlumbingReport(
         source=_source(frame, logged, notes),

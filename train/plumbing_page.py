@@ -89,7 +89,9 @@ def _pool(report: PlumbingReport) -> Iterator[Part]:
     pool = report.pool
     yield Words(
         f"Informative groups, whose rewards differ, are {words.number(pool.informative)} of all "
-        f"({words.between(pool.informative) or 'no interval'}). {words.tests_told(report)}."
+        f"({words.between(pool.informative) or 'no interval'}). "
+        f"{'' if not pool.only_cut else f'{pool.only_cut:,} would be uniform without their cut rollouts. '}"
+        f"{words.tests_told(report)}."
     )
     rows = [
         (

@@ -42,12 +42,18 @@ _FILTERED = 0.01
 
 
 def group_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per group with a reward: step, item, label, its lowest and highest reward, and whether they differ."""
+    """One row per group with a reward: step, item, label, its lowest and highest reward, and whether they differ.
+
+    ``only_cut`` groups would not differ without their cut rollouts.
+    """
     rewards = frame[frame["reward"].notna()].groupby("group")["reward"]
     table = pd.DataFrame({"low": rewards.min(), "high": rewards.max()})
     first = frame.drop_duplicates("group").set_index("group")
     table[["step", "key", "label", "cluster"]] = first.loc[table.index, ["step", "key", "label", "cluster"]]
     table["informative"] = (table["high"] > table["low"]).astype(np.float64)
+    ended = frame[frame["reward"].notna() & frame["truncated"].ne(1)].groupby("group")["reward"]
+    even = (ended.max() == ended.min()).reindex(table.index, fill_value=True)
+    table["only_cut"] = table["informative"].eq(1) & even
     return table
 
 
@@ -56,6 +62,7 @@ def pool_report(
     *,
     contested: Collection[str] | None,
     data: Mapping[str, int] | None,
+    cuts_known: bool,
     level: float,
 ) -> Pool:
     """The pool of the informative groups.
@@ -66,6 +73,8 @@ def pool_report(
         From :func:`group_table`; ``key`` in the form in which ``contested`` holds the items whose labels disagree.
     data:
         Rows of each class in the data; by default the first group of every item seen.
+    cuts_known:
+        Whether the log tells what was cut.
     """
     labelled = groups[groups["label"].notna()]
     filtered = bool(len(groups)) and float(groups["informative"].mean()) > 1.0 - _FILTERED
@@ -99,6 +108,7 @@ def pool_report(
     return Pool(
         informative=mean_of(groups, "informative", level=level, share=True),
         informative_change=scaled(change, float(np.ptp(step)) if step.size else 0.0),
+        only_cut=int(groups["only_cut"].sum()) if cuts_known else None,
         uniform_lowest=int((uniform["low"] == lowest).sum()),
         uniform_other=int((uniform["low"] != lowest).sum()),
         filtered=filtered,
@@ -174,7 +184,7 @@ def _tests(view: _View, marks: Floats, filtered: bool) -> tuple[Test, Test]:
     sizes = np.bincount(strata)
     means = np.stack([np.bincount(strata, weights=column) / sizes for column in marks.T], axis=1)
     terms = view.excess[:, None] * (marks - means[strata])
-    mix = sum_test(terms, view.items)
+    mix = sum_test(terms, view.items, means=sizes.size)
     if filtered:
         mix = Test(reason="uniform groups are not in the log: only the data could tell (--data)")
     blocks = int(view.block.max()) + 1
@@ -184,7 +194,7 @@ def _tests(view: _View, marks: Floats, filtered: bool) -> tuple[Test, Test]:
         )
     constant = terms.sum(axis=0) / max(int(view.informative.sum()), 1)
     drift = view.time[:, None] * (terms - view.informative[:, None] * constant)
-    return mix, sum_test(drift, view.items)
+    return mix, sum_test(drift, view.items, means=sizes.size)
 
 
 def _merged(labels: pd.Series, view: _View) -> Floats:

@@ -120,12 +120,15 @@ class Share(Result):
 class Pool(Result):
     """The groups that a skip of uniform ones leaves to learn from, against those seen and the data.
 
-    ``mix`` tests whether the informative groups have the classes of those seen at the same time, ``drift`` whether
-    the difference changes over the steps; ``contested`` and so on ask the same of items whose labels disagree.
+    ``only_cut`` informative groups would be uniform without their cut rollouts; ``uniform_lowest`` groups are all at
+    the lowest reward. ``filtered``: the log holds no uniform groups. ``mix`` tests whether the informative groups have
+    the classes of those seen at the same time, ``drift`` whether the difference changes over the steps; ``contested``
+    and so on ask the same of items whose labels disagree.
     """
 
     informative: Estimate | None
     informative_change: Estimate | None
+    only_cut: int | None
     uniform_lowest: int
     uniform_other: int
     filtered: bool

@@ -100,18 +100,19 @@ def within_slope(x: Floats, y: Floats, groups: Codes, clusters: Codes, *, level:
     )
 
 
-def sum_test(terms: Floats, items: Codes) -> Test:
+def sum_test(terms: Floats, items: Codes, *, means: int = 0) -> Test:
     """Is the sum of ``terms`` (n, k) nought, but for chance? Tested over ``items`` (n,).
 
     With Z the terms summed by item and T their total, T' (Z'Z)^-1 T is set against chi-square on the rank of Z'Z.
     Nothing is assumed of how alike an item's terms are. The terms are influences: each holds what its row adds to T
-    if there is nothing to find.
+    if there is nothing to find. Where ``means`` means were taken off them first, Z'Z is n / (n - means) times larger.
     """
     by_item = np.stack([_sums(column, items) for column in terms.T], axis=1)
     told = int(np.count_nonzero(np.abs(by_item).max(axis=1) > 1e-12))
     if told < FEWEST:
         return Test(reason=f"only {told} items can tell; a test needs {FEWEST}")
-    total, spread = by_item.sum(axis=0), by_item.T @ by_item
+    total = by_item.sum(axis=0)
+    spread = by_item.T @ by_item * (len(terms) / max(len(terms) - means, 1))
     rank = int(np.linalg.matrix_rank(spread, hermitian=True))
     chi = float(total @ np.linalg.pinv(spread, hermitian=True) @ total)
     return Test(p_value=float(stats.chi2.sf(chi, rank)), method=f"chi-square over {told} items, {rank} df")

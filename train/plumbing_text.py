@@ -163,6 +163,8 @@ def _pool(report: PlumbingReport) -> Iterator[str]:
         f"steps {number(pool.informative_change)}"
     )
     yield f"  uniform: {integer(pool.uniform_lowest)} all at the lowest reward, {integer(pool.uniform_other)} above it"
+    if pool.only_cut:
+        yield f"  {integer(pool.only_cut)} informative groups would be uniform without their cut rollouts"
     rows = list(pool_rows(report))
     if rows:
         level = f"{percent(report.settings.level)} interval"

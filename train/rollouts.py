@@ -102,7 +102,7 @@ def read_rollouts(
     reward:
         Column(s) whose sum is the reward, where the form does not say: TRL logs one for each reward function.
     label, item:
-        Columns that hold the label and the item's key, if they are there.
+        Columns that hold the label and the item's key, if they are there; a column ``item`` comes first.
     tokenizer:
         A ``tokenizer.json`` or its folder; counts tokens where no lengths were logged.
     cap:
@@ -136,7 +136,7 @@ def read_rollouts(
     }[form]
     frame = pd.DataFrame(index=raw.index)
     for column in COLUMNS:
-        named = {"label": label, "item": item}.get(column)
+        named = {"label": label, "item": None if "item" in columns else item}.get(column)
         given = named if named in columns else names.get(column, column)
         kind = _words if column in ("item", "label", "text", "answer", "prompt") else _numbers
         frame[column] = kind(raw[given], given, name) if given in columns else _nothing(kind, len(raw))
@@ -238,11 +238,7 @@ def _word(cell: Any) -> str | None:
 
 
 def _nothing(kind: Callable[..., pd.Series], rows: int) -> pd.Series:
-    return (
-        pd.Series(None, index=range(rows), dtype=object)
-        if kind is _words
-        else pd.Series(np.nan, index=range(rows))
-    )
+    return pd.Series([None] * rows, dtype=object) if kind is _words else pd.Series(np.nan, index=range(rows))
 
 
 def _rewards(raw: pd.DataFrame, form: str, chosen: Sequence[str], source: str) -> pd.Series:
@@ -274,7 +270,7 @@ def _grouped(frame: pd.DataFrame, raw: pd.DataFrame, form: str) -> pd.DataFrame:
         keys = pd.concat([raw[[name for name in ("run",) if name in raw]], frame[["step", "group"]]], axis=1)
     frame["group"] = keys.groupby(list(keys.columns), sort=True, dropna=False).ngroup()
     order = frame.assign(sample=raw.get("sample", 0))
-    frame = frame.loc[order.sort_values(["step", "group", "sample", "length", "reward"], kind="stable").index]
+    frame = frame.loc[order.sort_values(["step", "group", "sample"], kind="stable").index]
     return frame.reset_index(drop=True)
 
 
