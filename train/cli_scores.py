@@ -115,7 +115,8 @@ def operating_point(
     result = measure(
         scores, against=against, match=match, margin=margin, choose_on=choose_on, stratified=stratified,
         positive=positive, split=split, cluster=cluster, common=common, drop_unscored=drop_unscored,
-        columns=Columns(item=item, label=label, score=score, prediction=prediction), level=level, draws=draws, seed=seed,
+        columns=Columns(item=item, label=label, score=score, prediction=prediction), level=level, draws=draws,
+        seed=seed,
     )  # fmt: skip
     if html is not None:
         from train.operating_page import operating_page
@@ -129,9 +130,7 @@ def route(
         str,
         typer.Argument(metavar="A", help="Scores of the cheap model, with scores or a column confidence."),
     ],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="Scores or answers of the dear model on the same items.")
-    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Scores or answers of the dear model, same items.")],
     metric: Annotated[
         Literal["accuracy", "balanced_accuracy"],
         typer.Option("--metric", help="What the verdict and the differences are about."),

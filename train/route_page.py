@@ -133,13 +133,13 @@ def _band_picture(result: Route) -> str:
 def _cascade(result: Route) -> Table:
     costs = result.cost_a is not None
     head = ("sent to b", "accuracy", "balanced accuracy", "over random", "over always b")
-    rows = [
-        [
-            f"{p.share:.0%}", figure(p.accuracy), figure(p.balanced_accuracy), signed(p.over_random), signed(p.over_b),
-            *([p.cost, p.cost_random] if costs else []),
-        ]
-        for p in result.cascade
-    ]  # fmt: skip
+    rows = []
+    for p in result.cascade[::2]:
+        parts = [figure(p.accuracy, digits=3), figure(p.balanced_accuracy, digits=3)]
+        parts += [signed(p.over_random), signed(p.over_b)]
+        rows.append(
+            [f"{p.share:.0%}", *parts, *([f"{p.cost:,.6g}", f"{p.cost_random:,.6g}"] if costs else [])]
+        )
     more = ("cost of 1,000", "at random") if costs else ()
     return Table(f"Cascades; differences in {NAMES[result.metric]}", (*head, *more), rows)
 
