@@ -7,7 +7,6 @@ a cache folder, ``$LABEL_AUDIT_CACHE`` or the user's cache, some 540 MB.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import io
 import os
@@ -63,12 +62,11 @@ def smollm2_folder() -> Path:
         The extra ``train`` is not installed.
     """
     source = smollm2_gguf()
-    version = importlib.metadata.version(_PACKAGE)
     try:
         from filelock import FileLock
 
         root = cache_folder()
-        target = root / f"smollm2-135m-instruct-{version}-{source.stat().st_size}"
+        target = root / f"{source.stem.lower()}-{source.stat().st_size}"
         if (target / "config.json").is_file():
             return target
         root.mkdir(parents=True, exist_ok=True)
