@@ -15,15 +15,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from audit.errors import ArgumentError
 
-__all__ = ["LOSS_TYPES", "CurveCallback", "LeanGRPOTrainer", "check_skip", "informative_part"]
+__all__ = ["LOSS_TYPES", "LeanGRPOTrainer", "check_loss", "check_skip", "informative_part"]
 
 #: Losses whose gradient stays the same without the rows that teach nothing. TRL's others differ from these off policy.
 LOSS_TYPES = ("dapo", "grpo", "bnpo", "dr_grpo")
+_OTHER_LOSSES = ("cispo", "luspo", "sapo", "vespo")
 
 #: What a batch may hold, and which of its tensors have a column for each token of the completion.
 _COMPLETION = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
@@ -163,6 +164,14 @@ class LeanGRPOTrainer(GRPOTrainer):  # type: ignore[misc] # TRL's types are not 
         return super()._compute_loss(model, part) * factor
 
 
+def check_loss(loss_type: str) -> None:
+    """Refuse a loss that TRL does not know, which it would find out after the first completions."""
+    if loss_type not in (*LOSS_TYPES, *_OTHER_LOSSES):
+        raise ArgumentError(
+            f"grpo.loss_type {loss_type!r} is none of TRL's: choose among {', '.join(LOSS_TYPES)}"
+        )
+
+
 def check_skip(args: GRPOConfig) -> None:
     """Refuse settings that give rows without an advantage a gradient of their own."""
     off = "set grpo.skip_uniform to false"
@@ -175,34 +184,6 @@ def check_skip(args: GRPOConfig) -> None:
         raise ArgumentError(f"β and an entropy bonus give every row a gradient: set both to 0, or {off}")
     if args.top_entropy_quantile < 1:
         raise ArgumentError(f"top_entropy_quantile is taken over all rows: set it to 1, or {off}")
-
-
-class CurveCallback(TrainerCallback):  # type: ignore[misc] # transformers' types are not read
-    """Calls ``log(step, figures)`` after each step with its loss, learning rate, gradient norm, tokens and seconds."""
-
-    def __init__(self, log: Callable[[int, dict[str, float]], None]) -> None:
-        self._log = log
-        self._started = self._seconds = 0.0
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the clock: completions are generated within the step."""
-        self._started = time.perf_counter()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Stop it after the update."""
-        self._seconds = time.perf_counter() - self._started
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **kwargs: Any) -> None:
-        """Hand on what the trainer logged of this step."""
-        if "loss" in logs:
-            names = {
-                "loss": "loss",
-                "learning_rate": "learning_rate",
-                "grad_norm": "grad_norm",
-                "num_tokens": "tokens",
-            }
-            figures = {ours: float(logs[name]) for name, ours in names.items() if name in logs}
-            self._log(int(state.global_step), {**figures, "seconds": self._seconds})
 
 
 @contextmanager
