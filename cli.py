@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from audit import options as o
+from audit.cli_common import report
 from audit.cli_files import register
 
 app = typer.Typer(
@@ -55,6 +56,8 @@ def dupes(
     draws: o.Draws = 10_000,
     seed: o.Seed = 0,
     interval: o.Interval = "wilson",
+    kind: o.Kind = None,
+    sep: o.Sep = None,
     form: o.Form = "text",
     out: o.Out = None,
     html: o.Html = None,
@@ -81,14 +84,25 @@ def dupes(
     check_outputs(file, out, html, conflicts)
     if fail_under is not None:
         check_threshold(fail_under)
-    result = audit_duplicates(
-        file, item=_names(item), label=label, label_columns=_names(label_columns), counts=_names(counts),
+    options: dict[str, Any] = dict(
+        item=_names(item), label=label, label_columns=_names(label_columns), counts=_names(counts),
         row_id=row_id, annotator=annotator, time=time, split=split, by=_names(by), classes=_names(classes) or None,
         missing=_names(missing), normalise=normalise, merge_labels=merge_labels, drop_copies=drop_copies,
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
         show_conflicts=show_conflicts, conflicts_file=conflicts,
         **_reading(delimiter, encoding, quote, escape, sheet, ragged),
     )  # fmt: skip
+    kind = kind or ("classes" if sep is None else "tags")
+    if kind != "classes":
+        from audit.kinds import audit_kind
+
+        if form in ("markdown", "html") or html is not None or fail_under is not None:
+            raise typer.BadParameter(
+                f"--kind {kind} is told as text or JSON: leave --html and --fail-under out"
+            )
+        report(audit_kind(file, kind=kind, options=options, sep="|" if sep is None else sep), form, out)
+        return
+    result = audit_duplicates(file, **options)
     if html is not None:
         _write(html, render(result, "html"))
     _deliver(render(result, form), out)

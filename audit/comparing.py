@@ -80,17 +80,17 @@ class FileComparison(Result):
         lines.append(f"items in both {self.items_in_both:,}, repeated in both {self.repeated_in_both:,}")
         for name, side in (("before", self.before), ("after", self.after)):
             lines.append(
-                f"{name:7} {side.rows:>9,} rows  {side.conflicts:>7,} conflicts  d {_interval(side.disagreement)}"
-                f"  ε {_interval(side.flip_rate)}"
+                f"{name:7} {side.rows:>9,} rows  {side.conflicts:>7,} conflicts  d {side.disagreement.text()}"
+                f"  ε {side.flip_rate.text()}"
             )
-        lines.append(f"change in d {_interval(self.difference)}{_p(self.p_value)}")
+        lines.append(f"change in d {self.difference.text()}{_p(self.p_value)}")
         lines += ["", f"labels of {self.compared:,} {self.unit} before (rows) and after (columns)"]
         width = max(8, *(len(name) for name in self.classes)) + 1 if self.classes else 8
         lines.append(" " * width + "".join(f"{name:>{width}}" for name in self.classes))
         for name, counts in zip(self.classes, self.confusion, strict=True):
             lines.append(f"{name:{width}}" + "".join(f"{count:>{width},}" for count in counts))
         lines += [
-            f"of {part.label!r} changed {part.changed:,} of {part.total:,}: {_interval(part.share)}"
+            f"of {part.label!r} changed {part.changed:,} of {part.total:,}: {part.share.text()}"
             for part in self.moved
         ]
         if self.untold:
@@ -274,14 +274,6 @@ def _changed(table: np.ndarray, unit: str) -> str:
     total = int(table.sum())
     changed = total - int(np.trace(table))
     return f"{changed:,} of {total:,} {unit} ({changed / total:.1%}) have another label." if total else ""
-
-
-def _interval(part: Estimate) -> str:
-    if part.estimate is None:
-        return "-"
-    if part.low is None or part.high is None:
-        return f"{part.estimate:.3f}"
-    return f"{part.estimate:.3f} [{part.low:.3f}, {part.high:.3f}]"
 
 
 def _p(value: float | None) -> str:

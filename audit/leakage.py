@@ -54,13 +54,9 @@ class Leak(Result):
         """The finding in a few lines of text."""
         lines = [self.verdict, ""]
         lines.append(f"rows: {self.train_rows:,} to train on, {self.test_rows:,} to test on")
-        lines.append(
-            f"leaked: {self.leaked_rows:,} test rows of {self.items:,} items, {_interval(self.share)}"
-        )
+        lines.append(f"leaked: {self.leaked_rows:,} test rows of {self.items:,} items, {self.share.text()}")
         if self.disagreement.estimate is not None:
-            lines.append(
-                f"labels of a leaked item differ between the files: d {_interval(self.disagreement)}"
-            )
+            lines.append(f"labels of a leaked item differ between the files: d {self.disagreement.text()}")
         if self.remembered is not None:
             lines.append(
                 f"remembering the training labels gets {self.remembered:.3f} of the leaked test rows right"
@@ -225,11 +221,3 @@ def _verdict(leaked: int, rows: int, items: int) -> str:
     if not leaked:
         return f"No leak: none of the {rows:,} test rows has its item in the training file."
     return f"Leak: {leaked:,} of {rows:,} test rows ({leaked / rows:.1%}), {items:,} items, stand in the training file."
-
-
-def _interval(part: Estimate) -> str:
-    if part.estimate is None:
-        return "-"
-    if part.low is None or part.high is None:
-        return f"{part.estimate:.3f}"
-    return f"{part.estimate:.3f} [{part.low:.3f}, {part.high:.3f}]"

@@ -105,6 +105,16 @@ Ladder = Annotated[
     ),
 ]
 Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.")]
+Kind = Annotated[
+    Literal["classes", "numeric", "ordinal", "tags"] | None,
+    typer.Option(
+        "--kind",
+        help="What the labels are: classes, numbers, ordered grades (order: --classes), or sets of tags.",
+    ),
+]
+Sep = Annotated[
+    str | None, typer.Option("--sep", help="What stands between two tags of a label; makes --kind tags.")
+]
 Interval = Annotated[
     Literal["wilson", "exact"],
     typer.Option("--interval", help="Interval of d when every item has two labels."),

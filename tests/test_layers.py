@@ -19,6 +19,7 @@ MATHS = {
     "fliprate",
     "homogeneity",
     "intervals",
+    "numeric",
     "paired",
     "patterns",
     "planning",

@@ -1,0 +1,174 @@
+"""Audits of numeric labels: the noise of a label, and what no model can beat on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from audit.columns import guess
+from audit.errors import InputError
+from audit.grouping import Columns, Repeats, group
+from audit.intervals import check_level
+from audit.numeric import ValueScores, intraclass, noise_variance, pair_distance, value_scores
+from audit.patterns import FloatArray
+from audit.reading import open_table
+from audit.results import Alarm, Estimate, Result
+
+__all__ = ["NumericAudit", "audit_numeric"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericAudit(Result):
+    """Noise of numeric labels, in the units of the labels, and what no model can beat on them.
+
+    ``noise_sd`` is σ; ``rmse_floor`` equals it. ``r2_ceiling`` is the ICC(1) of the repeated items, ``r2_file``
+    1 - σ²/Var over all labels of the file. The lowest mean absolute error lies in [``mae_floor.low``,
+    ``mae_floor.high``], D/2 and D with D the mean distance of two labels of an item (``distance``).
+    """
+
+    rows: int
+    missing_label: int
+    items: int
+    repeats: int
+    repeat_rows: int
+    level: float
+    noise_sd: Estimate
+    rmse_floor: Estimate
+    r2_ceiling: Estimate
+    r2_file: float | None
+    distance: Estimate
+    mae_floor: Estimate
+    alarms: tuple[Alarm, ...]
+    reason: str | None = None
+
+    def summary(self) -> str:
+        """The audit in a few lines of text."""
+        lines = [f"{self.rows:,} rows, {self.repeats:,} repeated items with {self.repeat_rows:,} labels"]
+        if self.reason:
+            return "\n".join([*lines, self.reason])
+        lines += [
+            f"noise of a label (standard deviation)   {self.noise_sd.text('.4g')}",
+            f"no model has a lower RMSE than          {self.rmse_floor.text('.4g')}",
+            f"nor a higher R² than                    {self.r2_ceiling.text('.4g')}"
+            + (f"  (over the whole file {self.r2_file:.4g})" if self.r2_file is not None else ""),
+            f"two labels of an item are apart by      {self.distance.text('.4g')}",
+            f"the lowest MAE lies between             {self.mae_floor.low:.4g} and {self.mae_floor.high:.4g}",
+            "against a mean of k labels the RMSE floor is the noise divided by √k",
+            "a bias that all repeats share is invisible here",
+        ]
+        return "\n".join([*lines, *(f"! {alarm.message}: {alarm.action}" for alarm in self.alarms)])
+
+
+def audit_numeric(
+    source: Any,
+    *,
+    item: Sequence[str] = (),
+    label: str | None = None,
+    missing: Sequence[str] = (),
+    normalise: str = "case",
+    drop_copies: bool = False,
+    level: float = 0.95,
+    **reading: Any,
+) -> NumericAudit:
+    """Audit numeric labels: the noise of a label, and the RMSE, R² and MAE that no model can beat.
+
+    ``item``, ``label``, ``missing``, ``normalise``, ``drop_copies`` and ``reading`` as in
+    :func:`audit.duplicates.audit_duplicates`; ``level`` is that of the intervals. An InputError names a label that is
+    no number.
+    """
+    check_level(level)
+    with open_table(source, **reading) as table:
+        chosen = guess(table, item=tuple(item), label=label, label_columns=(), counts=())
+        columns = Columns(item=chosen.item, label=chosen.label)
+        repeats = group(table, columns, normalise=normalise, missing=missing, drop_copies=drop_copies)
+        values = _numbers(repeats, source)
+        scores = value_scores(repeats.patterns, values)
+        counts = repeats.class_rows.astype(np.float64)
+        rows, absent, items = repeats.rows, repeats.missing_label, repeats.items_total
+    repeated, labels = int(scores.total), int(scores.sizes @ scores.items)
+    variance = noise_variance(scores, level=level)
+    noise = _rooted(variance)
+    distance = pair_distance(scores, level=level)
+    ratio = intraclass(scores, level=level)
+    reason = (
+        None
+        if repeated
+        else "no item has two labels, so the noise cannot be measured: audit plan draws repeats"
+    )
+    middle = float(values @ counts) / counts.sum() if counts.sum() else 0.0
+    whole = float(counts @ (values - middle) ** 2) / max(counts.sum() - 1.0, 1.0)
+    file = 1.0 - variance.estimate / whole if variance.estimate is not None and whole > 0 else None
+    half = None if distance.estimate is None else distance.estimate / 2.0
+    return NumericAudit(
+        rows=rows, missing_label=absent, items=items, repeats=repeated, repeat_rows=labels, level=level,
+        noise_sd=noise, rmse_floor=noise, r2_ceiling=ratio, r2_file=file, distance=distance,
+        mae_floor=Estimate(estimate=None, low=half, high=distance.estimate, method="D/2 and D"),
+        alarms=tuple(_numeric_alarms(scores)), reason=reason,
+    )  # fmt: skip
+
+
+def _numbers(repeats: Repeats, source: Any) -> FloatArray:
+    values = np.full(len(repeats.classes), math.nan)
+    for place, text in enumerate(repeats.classes):
+        try:
+            values[place] = float(text)
+        except ValueError:
+            values[place] = math.nan
+        if not math.isfinite(values[place]):
+            name = source if isinstance(source, str) else "the table"
+            hint = (
+                "write it with a point"
+                if "," in text
+                else "leave it out with --missing, or drop --kind numeric"
+            )
+            raise InputError(f"{name}: the label {text!r} is no finite number: {hint}")
+    return values
+
+
+def _rooted(variance: Estimate) -> Estimate:
+    """A variance's root, end by end."""
+    low, high = (None if end is None else math.sqrt(end) for end in (variance.low, variance.high))
+    root = None if variance.estimate is None else math.sqrt(variance.estimate)
+    return Estimate(estimate=root, low=low, high=high, method=variance.method)
+
+
+#: A hundredth of the items may hold this much of the noise variance before the audit says that few decide it.
+_FEW_HOLD = 0.5
+_LEAST_ITEMS = 100
+#: Noise and level go together when their rank correlation is at least this, and is no chance.
+_WITH_LEVEL = 0.2
+
+
+def _numeric_alarms(scores: ValueScores) -> list[Alarm]:
+    found: list[Alarm] = []
+    summed = scores.variances * scores.items
+    if scores.total < _LEAST_ITEMS or summed.sum() == 0.0:
+        return found
+    order = np.argsort(-scores.variances)
+    first = np.cumsum(scores.items[order]) <= max(1.0, scores.total / 100.0)
+    held = float(summed[order][first].sum() / summed.sum())
+    if held > _FEW_HOLD:
+        found.append(Alarm(
+            code="few_items_hold_the_noise", severity="warning",
+            message=f"1% of the items hold {held:.0%} of the noise variance: outliers or slips decide σ",
+            action="look at the items whose labels are furthest apart; read the MAE floor, which they move less",
+            figures={"share": held},
+        ))  # fmt: skip
+    index = np.repeat(np.arange(len(scores.items)), np.minimum(scores.items, 1_000).astype(np.int64))
+    if len(index) > 2 and np.ptp(scores.means) > 0 and np.ptp(scores.variances) > 0:
+        rank = stats.spearmanr(scores.means[index], scores.variances[index])
+        rho, p_value = float(rank.statistic), float(rank.pvalue)
+        if abs(rho) >= _WITH_LEVEL and p_value < 0.001:
+            way = "grows" if rho > 0 else "falls"
+            found.append(Alarm(
+                code="noise_follows_the_level", severity="note",
+                message=f"the noise {way} with the value (rank correlation {rho:+.2f}): one σ does not fit all",
+                action="audit the logarithm of the label, or bands of its size",
+                figures={"rank_correlation": rho, "p_value": p_value},
+            ))  # fmt: skip
+    return found

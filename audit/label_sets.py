@@ -1,0 +1,237 @@
+"""Audits of labels that are ordered grades, or sets of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from audit.ceiling import ceiling_band
+from audit.columns import guess
+from audit.disagreement import estimate_disagreement
+from audit.duplicates import audit_duplicates
+from audit.errors import ArgumentError
+from audit.fliprate import estimate_flip_rate
+from audit.grouping import Columns, group
+from audit.numeric import ValueScores, pair_distance, value_scores, weighted_kappa
+from audit.patterns import CountPatterns, FloatArray
+from audit.reading import open_table
+from audit.results import AuditResult, Ceiling, Disagreement, Estimate, FlipRate, Result
+
+__all__ = ["OrdinalAudit", "TagAudit", "TagsAudit", "audit_ordinal", "audit_tags"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrdinalAudit(Result):
+    """An audit of ordered grades: that of plain classes, the quadratic-weighted κ, and how far conflicts go.
+
+    ``distance`` is the mean number of steps between two labels of an item; ``adjacent`` the share of the
+    disagreeing pairs that are one step apart.
+    """
+
+    audit: AuditResult
+    order: tuple[str, ...]
+    weighted_kappa: Estimate
+    distance: Estimate
+    adjacent: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit's own dictionary with one more entry, ``ordinal``."""
+        more = {**super().to_dict()}
+        return {**more.pop("audit"), "ordinal": more}
+
+    def summary(self) -> str:
+        """The audit of the classes, and the three numbers of ordered ones."""
+        far = "" if self.adjacent is None else f", {self.adjacent:.1%} of the conflicting pairs one step"
+        return "\n".join([
+            self.audit.summary(), "", f"ordered: {' < '.join(self.order)}",
+            f"quadratic-weighted κ {self.weighted_kappa.text('.4g')}",
+            f"two labels of an item are {self.distance.text('.4g')} steps apart{far}",
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagAudit(Result):
+    """One tag as a question of its own: is it given or not?"""
+
+    tag: str
+    share: float
+    disagreement: Disagreement
+    flip_rate: FlipRate
+    ceiling: Ceiling
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagsAudit(Result):
+    """An audit of sets of tags: of the exact sets as classes, and of each tag.
+
+    ``distance`` is the mean Jaccard distance of two sets of an item; ``left_out`` counts tags beyond ``most``.
+    """
+
+    audit: AuditResult
+    tags: tuple[TagAudit, ...]
+    left_out: int
+    distance: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """The dictionary of the exact sets with one more entry, ``tags``."""
+        more = {**super().to_dict()}
+        return {**more.pop("audit"), "tags": more}
+
+    def summary(self) -> str:
+        """The audit of the exact sets, and a line for each tag."""
+        lines = [
+            "exact sets as classes:", self.audit.summary(), "",
+            f"Jaccard distance of two sets of an item {self.distance.text('.4g')}", "",
+            f"{'tag':24} {'given':>7}  {'d':24} ε",
+        ]  # fmt: skip
+        lines += [
+            f"{part.tag[:24]:24} {part.share:7.1%}  {part.disagreement.text('.4g'):24} {part.flip_rate.text('.4g')}"
+            for part in self.tags
+        ]
+        if self.left_out:
+            lines.append(f"{self.left_out:,} rarer tags are left out")
+        return "\n".join(lines)
+
+
+def audit_ordinal(source: Any, *, classes: Sequence[str] | None = None, **options: Any) -> OrdinalAudit:
+    """Audit ordered grades.
+
+    ``classes`` names them from the lowest to the highest; without it they must be numbers, whose order is theirs.
+    The other options are those of :func:`audit.duplicates.audit_duplicates`.
+    """
+    result = audit_duplicates(source, classes=classes, **options)
+    order = tuple(classes) if classes else _numeric_order(result.data.classes)
+    # The conflicts hold every pattern but the unanimous ones, so the ranks are taken from the groups themselves.
+    patterns, names = _patterns(source, result, classes=classes, options=options)
+    rank = {name: float(place) for place, name in enumerate(order)}
+    scores = value_scores(patterns, np.array([rank[name] for name in names]))
+    kept = patterns.repeated
+    steps = _one_step(kept, np.array([rank[name] for name in names]))
+    conflicts = float((kept.pairs - kept.agreeing_pairs) @ kept.items)
+    return OrdinalAudit(
+        audit=result, order=order, weighted_kappa=weighted_kappa(scores, level=result.settings.level),
+        distance=pair_distance(scores, level=result.settings.level),
+        adjacent=steps / conflicts if conflicts else None,
+    )  # fmt: skip
+
+
+def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) -> TagsAudit:
+    """Audit labels that are sets of tags, written with ``sep`` between them: order and repeats do not matter.
+
+    An empty cell is a missing label, as everywhere: name the empty set by a word of its own. The ``most`` most
+    frequent tags get a result each. The other options are those of :func:`audit.duplicates.audit_duplicates`.
+    """
+    if not sep:
+        raise ArgumentError("--sep names what stands between two tags, such as '|'")
+    reading = {key: options.pop(key) for key in list(options) if key in _READING}
+    with open_table(source, **reading) as table:
+        items = options.get("item") or ()
+        chosen = guess(
+            table, item=(items,) if isinstance(items, str) else tuple(items), label=options.get("label"),
+            label_columns=(), counts=(),
+        )  # fmt: skip
+        cells = [row for batch in table.rows() for row in batch]
+        frame = pd.DataFrame(cells, columns=list(table.columns), dtype=object)
+    options.update(item=chosen.item, label=chosen.label)
+    label = str(chosen.label)
+    frame[label] = [_canonical(cell, sep) for cell in frame[label]]
+    result = audit_duplicates(frame, **options)
+    patterns, names = _patterns(frame, result, classes=None, options=options)
+    sets = [frozenset(name.split(sep)) for name in names]
+    given: dict[str, int] = {}
+    for tags, rows in zip(sets, result.data.class_rows, strict=True):
+        for tag in tags:
+            given[tag] = given.get(tag, 0) + rows
+    ranked = sorted(given, key=lambda tag: (-given[tag], tag))
+    total = sum(result.data.class_rows)
+    settings = result.settings
+    parts = []
+    for tag in ranked[:most]:
+        binary = _collapsed(patterns, [tag in tags for tags in sets])
+        d = estimate_disagreement(binary, level=settings.level, draws=settings.draws, seed=settings.seed)
+        rate = estimate_flip_rate(d, classes=2)
+        share = given[tag] / total
+        band = ceiling_band(d, rate, minority_share=min(share, 1.0 - share))
+        parts.append(TagAudit(tag=tag, share=share, disagreement=d, flip_rate=rate, ceiling=band))
+    return TagsAudit(
+        audit=result, tags=tuple(parts), left_out=max(0, len(ranked) - most),
+        distance=_jaccard(patterns.repeated, sets, settings.level),
+    )  # fmt: skip
+
+
+_READING = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged")
+#: Options of an audit that decide which labels are grouped.
+_GROUPING = ("missing", "normalise", "merge_labels", "drop_copies", "one_per")
+
+
+def _patterns(
+    source: Any, result: AuditResult, *, classes: Sequence[str] | None, options: dict[str, Any]
+) -> tuple[CountPatterns, tuple[str, ...]]:
+    """The count patterns behind an audit, and their classes."""
+    reading = {key: value for key, value in options.items() if key in _READING}
+    grouping = {key: value for key, value in options.items() if key in _GROUPING}
+    with open_table(source, **reading) as table:
+        one_per = options.get("one_per")
+        by = (one_per,) if one_per else ()
+        columns = Columns(
+            item=result.data.item, label=result.data.label, row_id=options.get("row_id"), by=by,
+            label_columns=tuple(options.get("label_columns", ())), counts=tuple(options.get("counts", ())),
+        )  # fmt: skip
+        repeats = group(table, columns, classes=classes, **grouping)
+        return repeats.patterns, repeats.classes
+
+
+def _numeric_order(classes: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(classes, key=float))
+    except ValueError as error:
+        raise ArgumentError(
+            "grades that are no numbers have no order of their own: name it from the lowest to the highest, such as "
+            "--classes low,middle,high"
+        ) from error
+
+
+def _one_step(patterns: CountPatterns, ranks: FloatArray) -> float:
+    """Pairs of labels of an item that are one step apart, over all items."""
+    order = np.argsort(ranks)
+    table = patterns.counts[:, order].tocsc()
+    step = np.flatnonzero(np.diff(ranks[order]) == 1.0)
+    return float(
+        sum(patterns.items @ (table[:, [k]].multiply(table[:, [k + 1]])).toarray().ravel() for k in step)
+    )
+
+
+def _canonical(cell: Any, sep: str) -> str | None:
+    tags = sorted({tag.strip() for tag in str(cell).split(sep)} - {""}) if cell is not None else []
+    return sep.join(tags) or None
+
+
+def _collapsed(patterns: CountPatterns, given: Sequence[bool]) -> CountPatterns:
+    """The patterns of one tag: given or not."""
+    member = np.asarray(given, np.int64)
+    split = sparse.csr_array(np.column_stack([1 - member, member]))
+    return CountPatterns.from_counts(
+        patterns.counts @ split, items=patterns.items, classes=("not given", "given")
+    )
+
+
+def _jaccard(patterns: CountPatterns, sets: Sequence[frozenset[str]], level: float) -> Estimate:
+    """Mean of 1 - |A ∩ B|/|A ∪ B| of two sets of an item, each item once; limits of :func:`pair_distance`."""
+    distances = np.zeros(len(patterns.items))
+    for row in range(len(patterns.items)):
+        places = slice(patterns.counts.indptr[row], patterns.counts.indptr[row + 1])
+        here = list(zip(patterns.counts.indices[places], patterns.counts.data[places], strict=True))
+        for k, (a, n) in enumerate(here):
+            for b, m in here[k + 1 :]:
+                distances[row] += n * m * (1.0 - len(sets[a] & sets[b]) / len(sets[a] | sets[b]))
+    distances /= np.maximum(patterns.pairs, 1)
+    none = np.zeros(len(distances))
+    items = patterns.items.astype(np.float64)
+    return pair_distance(
+        ValueScores(items=items, sizes=none, means=none, variances=none, distances=distances), level=level
+    )
