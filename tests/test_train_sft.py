@@ -129,6 +129,46 @@ def test_what_the_trainer_reads_has_the_same_labels(folder: Path, tmp_path: Path
     assert not trainer.args.activation_checkpointing
 
 
+def test_the_gradient_is_that_of_the_stock_trainer(folder: Path, task: Task, tmp_path: Path) -> None:
+    from datasets import Dataset
+    from trl import SFTTrainer
+
+    from train.sft_trainer import LeanSFTTrainer
+
+    thought = SftRow(messages=USER, completion="<think>\na big cat ran\n</think>\n0")
+    found: list[tuple[float, dict[str, Any], dict[str, list[float]]]] = []
+    for kind in (SFTTrainer, LeanSFTTrainer):
+        loaded = load(folder)
+        config = sft_config(SETTINGS, dtype="float32", seed=0, out=tmp_path, device="cpu")
+        with quiet():
+            trainer = kind(
+                model=loaded.model,
+                args=config,
+                train_dataset=Dataset.from_list(encode_rows(loaded, [*rows_of(task)[:7], thought])),
+                processing_class=loaded.tokenizer,
+            )
+            batch = next(iter(trainer.get_train_dataloader()))
+            for weight in loaded.model.parameters():
+                if weight.requires_grad:  # an adapter that is not 0, or half the gradients were
+                    torch.manual_seed(weight.numel())
+                    weight.data.normal_(std=0.1)
+            loaded.model.train()
+            loss = trainer.compute_loss(loaded.model, batch, num_items_in_batch=torch.tensor(20))
+            loss.backward()
+        gradients = {
+            name: weight.grad for name, weight in loaded.model.named_parameters() if weight.requires_grad
+        }
+        found.append((float(loss.detach()), gradients, dict(trainer._metrics["train"])))
+    (loss, gradients, figures), (lean_loss, lean_gradients, lean_figures) = found
+    assert lean_loss == pytest.approx(loss, rel=1e-6)
+    assert (
+        largest_gap(gradients, lean_gradients) < 1e-6 < max(float(g.abs().max()) for g in gradients.values())
+    )
+    assert lean_figures.keys() == figures.keys()
+    for name, values in figures.items():
+        assert lean_figures[name] == pytest.approx(values, rel=1e-5), name
+
+
 def test_long_rows_are_refused_not_cut(folder: Path) -> None:
     loaded = load(folder)
     with pytest.raises(InputError, match=r"1 of 2 rows have more tokens than .* reads, 512"):

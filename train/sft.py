@@ -106,10 +106,10 @@ def train_sft(
     try:
         from datasets import Dataset
         from transformers import PrinterCallback
-        from trl import SFTTrainer
 
         from train.models import folder_digest, quiet
         from train.sft_callbacks import CurveLog, StopOnRequest
+        from train.sft_trainer import LeanSFTTrainer
     except ImportError as error:
         raise MissingExtraError("audit train: SFT", extra="train") from error
     if not rows:
@@ -124,7 +124,7 @@ def train_sft(
     )
     stop = StopOnRequest()
     with quiet(), interrupts(stop.ask):
-        trainer = SFTTrainer(
+        trainer = LeanSFTTrainer(
             model=loaded.model,
             args=config,
             train_dataset=Dataset.from_list(encoded),
