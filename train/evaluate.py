@@ -49,8 +49,9 @@ def evaluate(
     Returns
     -------
     frame, metrics
-        A row an example, in their order. ``label`` is the clean one; ``score`` is P(positive) among the labels,
-        ``p_<label>`` that of each where there are more than two, ``mass`` the probability of all labels together.
+        A row an example, in their order. ``label`` is the clean one, ``noisy`` the one it came with; ``score`` is
+        P(positive) among the labels, ``p_<label>`` that of each where there are more than two, ``mass`` the
+        probability of all labels together.
         With ``think``, ``prediction`` is None where there is no answer (it counts as wrong), ``reason`` says why, and
         the score is read after the close tag, which is put at the end of a thought that lacks one. ``metrics`` are
         those of :func:`train.metrics.binary_metrics`, and how the completions ended.
@@ -67,22 +68,48 @@ def evaluate(
     if not examples:
         raise ArgumentError("there is nothing to evaluate: the split has no examples")
     prompts = prompts_of(loaded, [task.messages(one.values, think=think) for one in examples], think=think)
+    first, step = _share()
+    rows = range(first, len(examples), step)
+    mine: dict[str, list[Any]] = {}
+    if rows:
+        asked = [prompts[row] for row in rows]
+        with _evaluating(loaded.model):
+            mine = _answers(
+                loaded, [examples[row] for row in rows], asked, task, think=think, cap=cap, batch=batch
+            )
+    columns = _gathered({"row": list(rows), **mine}, step)
+    order = np.argsort(columns.pop("row"))
+    frame = pd.DataFrame(
+        {name: pd.Series([values[k] for k in order], dtype=_dtype(name)) for name, values in columns.items()}
+    )
+    return frame, _metrics(frame, task, think=think)
+
+
+def _answers(
+    loaded: LoadedModel,
+    examples: Sequence[Example],
+    prompts: Sequence[list[int]],
+    task: Task,
+    *,
+    think: bool,
+    cap: int,
+    batch: int,
+) -> dict[str, list[Any]]:
+    """The columns of the frame for some of the examples."""
     columns: dict[str, list[Any]] = {
         "item": [one.item for one in examples],
         "label": [one.clean for one in examples],
         "split": [one.split for one in examples],
     }
     labels = [completion_ids(loaded, label) for label in task.labels]
-    with _evaluating(loaded.model):
-        if think:
-            written = generate(loaded, prompts, cap=cap, batch=batch)
-            columns |= _read(loaded, task, examples, written)
-            places = [
-                [*prompt, *_to_answer(loaded, ids)] for prompt, (ids, _) in zip(prompts, written, strict=True)
-            ]
-            logs = completion_logprobs(loaded, places, labels, batch=batch)
-        else:
-            logs = completion_logprobs(loaded, prompts, labels, batch=batch)
+    places = prompts
+    if think:
+        written = generate(loaded, prompts, cap=cap, batch=batch)
+        columns |= _read(loaded, task, examples, written)
+        places = [
+            [*prompt, *_to_answer(loaded, ids)] for prompt, (ids, _) in zip(prompts, written, strict=True)
+        ]
+    logs = completion_logprobs(loaded, places, labels, batch=batch)
     shares = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
     if not think:
         columns["prediction"] = [task.labels[k] for k in shares.argmax(axis=1)]
@@ -90,9 +117,32 @@ def evaluate(
             "right" if prediction == label else "wrong"
             for prediction, label in zip(columns["prediction"], columns["label"], strict=True)
         ]
-    columns |= _scores(task, shares, logs)
-    frame = pd.DataFrame({**columns, "prediction": pd.Series(columns["prediction"], dtype=object)})
-    return frame, _metrics(frame, task, think=think)
+    return columns | _scores(task, shares, logs)
+
+
+def _share() -> tuple[int, int]:
+    """Which of how many processes this is: they share the rows."""
+    import torch.distributed as dist
+
+    return (
+        (dist.get_rank(), dist.get_world_size()) if dist.is_available() and dist.is_initialized() else (0, 1)
+    )
+
+
+def _gathered(mine: dict[str, list[Any]], processes: int) -> dict[str, list[Any]]:
+    """The columns of all processes, in all of them."""
+    if processes == 1:
+        return mine
+    import torch.distributed as dist
+
+    parts: list[dict[str, list[Any]]] = [{}] * processes
+    dist.all_gather_object(parts, mine)
+    full = max(parts, key=len)  # a process without a row has no columns
+    return {name: [value for part in parts for value in part.get(name, [])] for name in full}
+
+
+def _dtype(name: str) -> Any:
+    return object if name == "prediction" else None
 
 
 def generate(
