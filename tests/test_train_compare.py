@@ -436,3 +436,17 @@ def test_curves_are_drawn_where_they_were_logged(tmp_path: Path) -> None:
     source = html(compared(tmp_path))
     assert "Mean reward by step" in source
     assert "Loss by step" not in source
+
+
+def test_the_ladder_has_its_controls_and_its_traces_are_no_run(tmp_path: Path) -> None:
+    for rung in ("sft-noisy", "sft-matched", "cot-sft"):
+        make_run(tmp_path / f"{rung}-s0", LABELS, LABELS, rung=rung, parent="traces")
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "run.json").write_text('{"rung": "traces", "status": "finished"}')
+    c = compared(tmp_path, baseline="sft-noisy-s0")
+    assert [(d.arm, d.against) for d in c.differences] == [
+        ("sft-matched-s0", "sft-noisy-s0"), ("cot-sft-s0", "sft-noisy-s0"), ("cot-sft-s0", "sft-matched-s0"),
+    ]  # fmt: skip
+    assert c.left_out == ()
+    with pytest.raises(InputError, match="there are traces only"):
+        compared(tmp_path / "traces")

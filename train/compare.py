@@ -18,7 +18,7 @@ from audit.errors import ArgumentError, AuditError, InputError
 from audit.intervals import check_level, check_seed
 from audit.results import Estimate
 from train.compare_results import Arm, Difference, RunComparison, RunRow
-from train.compare_runs import LeftOut, Run, find_runs, in_order, read_run
+from train.compare_runs import LeftOut, Run, find_runs, holds_traces, in_order, read_run
 from train.compare_stats import arm_difference, holm, run_metrics, seed_interval, swap_p_value
 from train.compare_words import difference_verdict, headline, notes
 from train.config import RUNGS
@@ -31,6 +31,9 @@ __all__ = ["compare_runs"]
 
 #: Metrics whose differences stand beside the tested one, with intervals but without a test.
 _BESIDE = ("balanced_accuracy", "accuracy", "auc")
+
+#: Rungs whose control had the same rows and labels.
+CONTROLS = {"cot-sft": "sft-matched"}
 
 
 def compare_runs(
@@ -56,7 +59,8 @@ def compare_runs(
     baseline:
         A run, or an arm of several seeds, that the others are set against; by default that of the first folder.
     pairs:
-        Further differences (arm, against). A run that goes on from another one of the table is set against it too.
+        Further differences (arm, against). A run that goes on from another one of the table is set against it too, and
+        cot-sft against its control sft-matched.
     metric:
         The tested one, a decision metric such as ``accuracy`` or ``f1``.
     audit:
@@ -79,11 +83,13 @@ def compare_runs(
     if metric not in DECISION_METRICS:
         raise ArgumentError(f"--metric {metric!r} is none of {', '.join(DECISION_METRICS)}")
     band = None if audit is None else read_band(audit)
-    read = [read_run(folder, split=split, positive=positive) for folder in find_runs(folders)]
+    found_folders = [folder for folder in find_runs(folders) if not holds_traces(folder)]
+    read = [read_run(folder, split=split, positive=positive) for folder in found_folders]
     left = [one for one in read if isinstance(one, LeftOut)]
     found = _named([one for one in read if isinstance(one, Run)])
     if not found:
-        raise InputError(f"no run can be compared: {left[0].path}: {left[0].reason}")
+        why = f"{left[0].path}: {left[0].reason}" if left else "there are traces only"
+        raise InputError(f"no run can be compared: {why}")
     first = _first(found, baseline, left)
     runs, more = _aligned(found, first, common)
     left += more
@@ -177,10 +183,16 @@ def _arms(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _pairs(arms: dict[str, list[Run]], base: str, more: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """All differences of the table: against the baseline, against the run gone on from, and those asked for."""
+    """All differences: from the baseline, from a rung's control, from the run gone on from, and those asked for."""
     of_run = {run.name: name for name, members in arms.items() for run in members}
     of_folder = {run.path.name: name for name, members in arms.items() for run in members}
     wanted = [(name, base) for name in arms if name != base]
+    wanted += [
+        (name, other)
+        for name, members in arms.items()
+        for other, theirs in arms.items()
+        if CONTROLS.get(members[0].rung) == theirs[0].rung
+    ]
     for name, members in arms.items():
         parent = members[0].parent
         above = of_run.get(parent, of_folder.get(Path(parent).name)) if parent else None

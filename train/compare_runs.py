@@ -21,7 +21,7 @@ from train.scores import Scores, read_scores
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Cost", "LeftOut", "Run", "find_runs", "read_run"]
+__all__ = ["Cost", "LeftOut", "Run", "find_runs", "holds_traces", "in_order", "read_run"]
 
 #: Parts of a config that say where and how fast a run ran, not what it learnt.
 _FREE = ("folder", "run")
@@ -88,6 +88,14 @@ def find_runs(folders: Iterable[str | Path]) -> list[Path]:
             )
         found += within
     return list(dict.fromkeys(found))
+
+
+def holds_traces(folder: Path) -> bool:
+    """Whether the folder holds a teacher's traces: a step of the ladder without a model to score."""
+    try:
+        return RunFolder(folder).info.get("rung") == "traces"
+    except AuditError:
+        return False
 
 
 def read_run(folder: Path, *, split: str, positive: str | None) -> Run | LeftOut:

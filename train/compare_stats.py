@@ -18,6 +18,7 @@ from audit.errors import ArgumentError
 from audit.results import Estimate
 from train.draws import bootstrap, check_draws, interval_of, percentile_limits
 from train.metrics import DECISION_METRICS, Bools, Counts, Floats, Ints, Ranking, count, decision_metric
+from train.plumbing_stats import holm as adjusted_p
 
 __all__ = ["arm_difference", "holm", "run_metrics", "seed_interval", "swap_p_value"]
 
@@ -115,13 +116,8 @@ def _added(a: Counts, b: Counts) -> Counts:
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's adjusted p values, in the order given; None stays None and does not count for the family."""
-    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    out: list[float | None] = [None] * len(p_values)
-    largest = 0.0
-    for rank, (p, place) in enumerate(known):
-        largest = max(largest, min(1.0, p * (len(known) - rank)))
-        out[place] = largest
-    return out
+    adjusted = iter(adjusted_p([p for p in p_values if p is not None]))
+    return [None if p is None else next(adjusted) for p in p_values]
 
 
 def seed_interval(values: Sequence[float], *, level: float) -> tuple[float, float | None, Estimate]:
