@@ -235,9 +235,23 @@ def test_failures_that_pass_are_counted_and_asked_again(tmp_path: Path) -> None:
         again = collect_traces(config, rows, tmp_path, count=words)
         assert (again.reused, again.asked, again.missing) == (40 - failed, failed, 0)
     with Teacher(lambda sent: (500, "not to be asked")) as other:  # another address is another question
-        with pytest.raises(EndpointError, match="no longer answers"):
+        with pytest.raises(EndpointError, match="does not answer"):
             collect_traces(settings(other.base_url), rows, tmp_path, count=words)
         assert len(other.bodies) < 40
+
+
+def test_an_endpoint_that_dies_is_left_alone(tmp_path: Path) -> None:
+    alive = [20]
+
+    def dying(sent: dict[str, Any]) -> dict[str, Any] | tuple[int, str]:
+        alive[0] -= 1
+        return red_or_not(sent) if alive[0] >= 0 else (503, "gone")
+
+    with Teacher(dying) as teacher:
+        found = collect_traces(settings(teacher.base_url), examples(60), tmp_path, count=words)
+        assert (found.asked, found.missing) == (20, 100)
+        assert len(teacher.bodies) < 40
+    assert list(found.failed) == ["Error code: 503 - gone"]
 
 
 @pytest.mark.parametrize(("status", "told"), [(401, "bad key"), (404, "no such model"), (403, "not yours")])
@@ -274,7 +288,7 @@ def test_a_request_that_is_turned_down(tmp_path: Path) -> None:
 def test_no_server_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Teacher(red_or_not) as teacher:
         url = teacher.base_url
-    with pytest.raises(EndpointError, match="no longer answers"):
+    with pytest.raises(EndpointError, match="does not answer"):
         collect_traces(settings(url), examples(), tmp_path, count=words)
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(EndpointError, match="OPENAI_API_KEY is not set"):

@@ -102,6 +102,10 @@ def _run(work: Callable[[Callable[[str, bool], None]], Any], *, quiet: bool, for
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end, as on Ctrl-C
     try:
         result = work(console.tell)
+    except KeyboardInterrupt:
+        console.close()
+        typer.echo("audit: interrupted; the same command goes on from here", err=True)
+        raise typer.Exit(130) from None
     finally:
         console.close()
         signal.signal(signal.SIGTERM, before)

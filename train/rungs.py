@@ -190,7 +190,7 @@ def _train_and_evaluate(
     _set_threads(config.run.threads)
     loaded = load_model(config.model, seed=job.seed)
     if not (run.adapter / "adapter_config.json").is_file():
-        _train(job, config, run, parent, examples["train"], loaded)
+        loaded = _train(job, config, run, parent, examples["train"], loaded)
     if not run.main:
         return {}
     loaded = load_adapter(loaded, run.adapter, trainable=False)
@@ -208,7 +208,7 @@ def _train(
     parent: RunFolder | None,
     train: Sequence[Example],
     loaded: LoadedModel,
-) -> None:
+) -> LoadedModel:
     from train.ladder_plan import steps_of_sft
     from train.models import add_lora, load_adapter
 
@@ -219,13 +219,13 @@ def _train(
         grpo = dataclasses.replace(config.grpo, think_cap=job.cap or config.grpo.think_cap)
         run.total = grpo.steps
         train_grpo(loaded, train, config.task, settings=grpo, run=run, seed=job.seed, think=job.thinks)
-        return
+        return loaded
     from train.sft import train_sft
 
     rows = _rows(job, config, parent, train)
     run.total = steps_of_sft(config, len(rows))
     loaded = add_lora(loaded, config.model, seed=job.seed)
-    train_sft(loaded, rows, settings=config.sft, run=run, seed=job.seed)
+    return train_sft(loaded, rows, settings=config.sft, run=run, seed=job.seed)
 
 
 def _rows(job: Job, config: Config, parent: RunFolder | None, train: Sequence[Example]) -> list[SftRow]:
@@ -259,15 +259,21 @@ def _evaluate(
     examples: Sequence[Example],
     reopen: str | None,
 ) -> None:
-    """Score one split, write scores and metrics, and have the ledger know of it, once."""
+    """Score one split, write scores and metrics, and have the ledger know of it, once.
+
+    Two runs may end with the same weights: GRPO whose groups were all uniform leaves those it began with, and
+    sft-matched is sft-clean where every row has a trace. The holdout is opened again then; the ledger keeps why.
+    """
     from train.evaluate import evaluate
 
     ledger = Ledger(Path(config.run.out) / "ledger.jsonl")
     items = [one.item for one in examples]
     entries = ledger.read().entries if ledger.path.exists() else ()
-    known = any(
-        (e.kind, e.run, e.model, e.split) == ("evaluation", job.name, loaded.digest, split) for e in entries
-    )
+    scored = [e for e in entries if e.kind == "evaluation" and e.model == loaded.digest and e.split == split]
+    known = run.scores_file(split).is_file() and any(e.run == job.name for e in scored)  # cut between the two
+    openings = [e for e in entries if e.kind == "opening" and e.model == loaded.digest]
+    if reopen is None and openings and all(e.run != job.name for e in openings):
+        reopen = f"the weights are those of {openings[-1].run}"
     if split == "test" and not known:
         ledger.open_holdout(
             run=job.name, family=job.rung, model=loaded.digest, split=split, items=items, reason=reopen

@@ -147,7 +147,8 @@ def ask_teacher(
     Raises
     ------
     EndpointError
-        Nothing would ever work (key, address, model, quota), or the endpoint stopped answering.
+        Nothing would ever work (key, address, model, quota), or no reply came at all. An endpoint that stops
+        answering is left alone; what is open then counts as failed.
     MissingExtraError
         The openai package is not installed.
     """
@@ -198,6 +199,7 @@ class _Session:
         self._key = os.environ.get(_KEY, "").strip()
         self._instead: dict[str, str] = {}
         self._silent = 0
+        self._given_up = ""
         self._refused: list[bytes] = []
         self._began = time.monotonic()
 
@@ -219,6 +221,9 @@ class _Session:
 
         async def work() -> None:
             for key, question in open_ones:  # one iterator for all: each question is taken once
+                if self._given_up:
+                    self.failed[self._given_up] += 1
+                    continue
                 await self._one(client, key, question)
                 if on_reply:
                     on_reply(self.answered, self.total, self._left())
@@ -314,11 +319,13 @@ class _Session:
     def _count_failure(self, told: str, error: Exception | None = None) -> None:
         self.failed[told] += 1
         self._silent += 1
-        if self._silent > max(_REFUSALS_TO_STOP, self.settings.concurrency):
-            kept = f"{self.answered:,} of {self.total:,} replies are kept"
+        if self._silent <= max(_REFUSALS_TO_STOP, self.settings.concurrency):
+            return
+        if not self.answered:
             raise EndpointError(
-                f"the teacher no longer answers ({told}); {kept}: the same command goes on from there"
+                f"the teacher at {base_url_of(self.settings)} does not answer: {told}: is the address right?"
             ) from error
+        self._given_up = told
 
     def _told(self, error: Any) -> str:
         """The endpoint's message as one line without the key."""

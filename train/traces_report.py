@@ -7,6 +7,7 @@ learns from a pool that is not the data; the rung sft-matched trains on the same
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,8 @@ class Survival(Result):
     """One group of items: how many there are, how many have a trace, and how the group fares against the rest.
 
     ``share_of_data`` and ``share_of_traces`` are in [0, 1]. ``difference`` is the share with a trace in the group
-    less that in the rest, with Newcombe's interval; None where there is no rest.
+    less that in the rest, with Newcombe's interval; None where there is no rest. Its level is raised so that all
+    the comparisons of a report hold together (Bonferroni).
     """
 
     group: str
@@ -90,7 +92,7 @@ class TraceReport(Result):
             ).rstrip()
             for row in table
         ]
-        verdicts = [_verdict(group) for group in self.groups if group.selected]
+        verdicts = [_verdict(group) for group in _once(self.groups) if group.selected]
         lines += (
             ["", *verdicts] if verdicts else ["", "No group of rows is surely picked more often than others."]
         )
@@ -158,13 +160,18 @@ def trace_report(
         ("label as it came", lambda item: "right" if items[item].noisy == items[item].clean else "wrong"),
         ("labels in the data", lambda item: _kind(labels.get(item, ()))),
     ]
-    groups = []
+    split: list[tuple[str, dict[str, list[str]]]] = []
     for name, key in parts:
         members: dict[str, list[str]] = {}
         for item in items:
             members.setdefault(key(item), []).append(item)
+        split.append((name, members))
+    comparisons = sum(len(members) - (len(members) == 2) for _, members in split if len(members) > 1)
+    strict = 1.0 - (1.0 - level) / max(comparisons, 1)
+    groups = []
+    for name, members in split:
         groups += [
-            _survival(name, value, members[value], items, traced, found.draws, level)
+            _survival(name, value, members[value], items, traced, found.draws, level, strict)
             for value in sorted(members)
         ]
     return TraceReport(
@@ -195,11 +202,12 @@ def _survival(
     traced: set[str],
     draws: Mapping[str, Sequence[str]],
     level: float,
+    strict: float,
 ) -> Survival:
     n, kept, rest = len(members), sum(item in traced for item in members), len(items) - len(members)
     low, high = wilson(kept, n, level=level)
     difference = (
-        survival_difference(kept, n, len(traced) - kept, rest, level=level) if rest else (None, None, None)
+        survival_difference(kept, n, len(traced) - kept, rest, level=strict) if rest else (None, None, None)
     )
     return Survival(
         group=group,
@@ -236,6 +244,13 @@ def _row(group: Survival) -> tuple[str, ...]:
         f"{group.share_of_data:.1%}",
         "–" if group.share_of_traces is None else f"{group.share_of_traces:.1%}",
     )
+
+
+def _once(groups: Sequence[Survival]) -> list[Survival]:
+    """The groups, of two that complement each other the second alone."""
+    sizes = Counter(group.group for group in groups)
+    last = {group.group: group for group in groups}
+    return [group for group in groups if sizes[group.group] != 2 or group is last[group.group]]
 
 
 def _verdict(group: Survival) -> str:
