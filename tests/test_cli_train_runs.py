@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.command import run, write_csv
+from tests.conftest import ROOT
 from tests.made_runs import answers, make_run
 
 LABELS = ["1"] * 40 + ["0"] * 160
@@ -128,3 +130,15 @@ def test_the_same_seed_gives_the_same_report(folder: Path) -> None:
     words = "train compare runs --draws 200 --metric f1"
     assert run(words).out == run(words).out
     assert run(words).out != run(f"{words} --seed 1").out
+
+
+def test_the_pages_name_options_that_exist() -> None:
+    helps = {
+        name: run(f"train {name} --help").out
+        for name in ("pressure", "compare", "ledger record", "ledger open")
+    }
+    known = set(re.findall(r"--[a-z][a-z-]*", " ".join(helps.values())))
+    for page in ("train-pressure.md", "train-compare.md"):
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", (ROOT / "docs" / page).read_text("utf-8")))
+        assert len(named) > 5
+        assert named <= known, f"{page} names {named - known}"
