@@ -109,6 +109,7 @@ def test_direct_answers_are_the_likelier_labels(tiny: LoadedModel) -> None:
     np.testing.assert_allclose(frame["mass"], np.exp(logs).sum(axis=1), rtol=1e-4)
     assert frame["item"].tolist() == list(TEXTS)
     assert frame["label"].tolist() == ["0", "1", "0", "1", "0"]
+    assert frame["noisy"].tolist() == ["0"] * 5
     assert frame["prediction"].tolist() == ["1" if one > 0.5 else "0" for one in share]
     assert set(frame["reason"]) <= {"right", "wrong"}
     assert metrics["n"] == 5

@@ -248,8 +248,9 @@ SCRIPT = """
 import os, signal, sys
 from pathlib import Path
 from tests.test_train_sft import SETTINGS, load, rows_of, start
+from train.evaluate import evaluate
 from train.sft import train_sft
-from train.task import Task
+from train.task import Task, load_examples
 
 model, data, truth, out, what = sys.argv[1:]
 task = Task(data=data, inputs=("text",), label="label", labels=("0", "1"), split="split", clean=truth,
@@ -261,7 +262,8 @@ def stop(*, step, **figures):
     if what != "whole" and step == 7:
         os.kill(os.getpid(), getattr(signal, what))
 run.log = stop
-train_sft(load(Path(model)), rows_of(task), settings=SETTINGS, run=run, seed=3)
+loaded = train_sft(load(Path(model)), rows_of(task), settings=SETTINGS, run=run, seed=3)
+run.scores("test", evaluate(loaded, load_examples(task, seed=0)["test"][:7], task, batch=2)[0])
 """
 
 
@@ -331,6 +333,11 @@ def test_two_processes_give_what_one_gives(
     assert two.curve()["step"].tolist() == list(range(1, 13)), "one process keeps the curve"
     assert two.curve()["loss"].tolist() == pytest.approx(undisturbed.curve()["loss"].tolist(), rel=1e-3)
     assert two.curve()["tokens"].tolist() == undisturbed.curve()["tokens"].tolist()
+    one = load_adapter(load(folder), undisturbed.adapter)
+    frame, _ = evaluate(one, load_examples(task, seed=0)["test"][:7], task, batch=2)
+    both = two.read_scores("test")
+    assert both["item"].tolist() == frame["item"].tolist(), "each row once, in order"
+    assert both["score"].tolist() == pytest.approx(frame["score"].tolist(), abs=1e-3)
 
 
 def test_the_second_interrupt_is_not_held_back() -> None:

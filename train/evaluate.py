@@ -51,7 +51,7 @@ def evaluate(
     frame, metrics
         A row an example, in their order. ``label`` is the clean one, ``noisy`` the one it came with; ``score`` is
         P(positive) among the labels, ``p_<label>`` that of each where there are more than two, ``mass`` the
-        probability of all labels together.
+        probability of all labels together. Several processes share the rows; each gets the whole frame.
         With ``think``, ``prediction`` is None where there is no answer (it counts as wrong), ``reason`` says why, and
         the score is read after the close tag, which is put at the end of a thought that lacks one. ``metrics`` are
         those of :func:`train.metrics.binary_metrics`, and how the completions ended.
@@ -99,6 +99,7 @@ def _answers(
     columns: dict[str, list[Any]] = {
         "item": [one.item for one in examples],
         "label": [one.clean for one in examples],
+        "noisy": [one.noisy for one in examples],
         "split": [one.split for one in examples],
     }
     labels = [completion_ids(loaded, label) for label in task.labels]
