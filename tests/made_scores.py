@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from train.scores import Scores
+
 
 def binormal(
     n: int, *, prevalence: float = 0.3, separation: float = 1.5, seed: int = 0
@@ -31,6 +33,23 @@ def frame(
     if cut is not None:
         out["prediction"] = np.where(latent > cut, "1", "0")
     return out
+
+
+def scores_of(data: pd.DataFrame) -> Scores:
+    """The frame as it would be read, without reading it."""
+    told = data["prediction"] if "prediction" in data else np.where(data["score"] >= 0.5, "1", "0")
+    return Scores(
+        source="data frame",
+        positive="1",
+        labels=("0", "1"),
+        items=tuple(data["item"]),
+        truth=(data["label"] == "1").to_numpy(),
+        scores=data["score"].to_numpy(),
+        predicted=(np.asarray(told) == "1").astype(np.int64),
+        answered="prediction" in data,
+        clusters=np.arange(len(data)),
+        ambiguous=(data["ambiguous"] == "yes").to_numpy() if "ambiguous" in data else None,
+    )
 
 
 def scores_pair(

@@ -103,7 +103,7 @@ def _mcc(c: Counts) -> Floats:
     cov = n * (c.tp + c.tn) - c.positives * yes - c.negatives * no
     labels = n**2 - c.positives**2 - c.negatives**2
     answers = n**2 - yes**2 - no**2 - (n - yes - no) ** 2
-    found = np.where(answers > 0, cov / np.sqrt(np.where(answers > 0, answers, 1.0) * labels), 0.0)
+    found = np.where(answers > 0, cov / np.sqrt(np.where(answers > 0, answers, 1.0) * labels), 0.0 * answers)
     return np.where(labels > 0, found, np.nan)
 
 

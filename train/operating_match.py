@@ -79,7 +79,7 @@ def match_points(
     if on == "precision":
         height = tp - target[:, None] * called
         crossing = (height[:, :-1] >= 0) != (height[:, 1:] >= 0)
-        crossing[:, 0] = False  # from the point without a positive every precision can be reached
+        crossing &= called[:, :-1] > 0  # a line from the point without a positive has one precision
         exact = np.isclose(height, 0.0, atol=1e-9) & (called > 0)
         far = np.where(exact, np.abs(called - share[:, None]), np.inf)
         step = np.abs(height[:, :-1]) / np.maximum(np.abs(height[:, :-1]) + np.abs(height[:, 1:]), 1e-300)

@@ -83,7 +83,7 @@ def rows_needed(
         return None, None
     settle = n * (largest * float(special.ndtri(level) + special.ndtri(0.9)) / margin) ** 2
     gap, sd = abs(found["balanced_accuracy"].estimate or 0.0), spread["balanced_accuracy"]
-    if gap <= margin:
+    if gap <= margin or not math.isfinite(sd):
         return math.ceil(settle), None
     confirm = n * (sd * float(special.ndtri(0.5 + level / 2.0) + special.ndtri(0.8)) / gap) ** 2
     return math.ceil(settle), math.ceil(confirm)

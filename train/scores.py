@@ -108,7 +108,7 @@ def read_scores(
     need_scores: bool = False,
     drop_unscored: bool = False,
 ) -> Scores:
-    """Read a score file, a data frame, or ``scores-<split>.parquet`` of a run folder.
+    """Read a score file, a data frame, or ``scores-<split>.parquet`` of a run folder; :class:`Scores` stay as they are.
 
     Parameters
     ----------
@@ -128,6 +128,8 @@ def read_scores(
         A column or label is missing, an item stands twice, a score is no number in [0, 1], or no row is left.
     """
     names = columns or Columns()
+    if isinstance(source, Scores):
+        return _with_scores(source, names.score, drop_unscored) if need_scores else source
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         source, split = _file_of(Path(source), split), None
     with open_table(source) as table:
