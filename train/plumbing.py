@@ -109,6 +109,7 @@ def plumbing_report(
         groups,
         contested=contested,
         data=None if told is None else told.counts,
+        data_items=() if told is None else told.items,
         cuts_known=logged.has("truncated"),
         level=level,
     )

@@ -19,9 +19,10 @@ __all__ = ["DataLabels", "contested_items", "data_labels", "plain_key"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataLabels:
-    """Rows of each class in the data, and the label of every item that has one label only."""
+    """Rows of each class in the data, its items by plain key, and the label of each that has one label only."""
 
     counts: Mapping[str, int]
+    items: frozenset[str]
     by_item: Mapping[str, str]
 
 
@@ -77,7 +78,9 @@ def data_labels(data: str | Path, *, item: Sequence[str], label: str) -> DataLab
     if not counts:
         raise InputError(f"{data}: the column {label} holds no label; name the label's column with --label")
     return DataLabels(
-        counts=counts, by_item={key: min(some) for key, some in labels.items() if len(some) == 1}
+        counts=counts,
+        items=frozenset(labels),
+        by_item={key: min(some) for key, some in labels.items() if len(some) == 1},
     )
 
 

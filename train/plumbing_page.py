@@ -103,7 +103,7 @@ def _pool(report: PlumbingReport) -> Iterator[Part]:
     ]  # fmt: skip
     columns = (
         "share of",
-        pool.data,
+        "data",
         "groups seen",
         "informative groups",
         "interval",

@@ -37,6 +37,9 @@ _FEWEST_BLOCKS = 4
 #: Classes of fewer informative items than this are taken together in tests (chi-square's usual five, doubled).
 _FEWEST_ITEMS = 10
 
+#: What stands for the data where they were not given.
+_SEEN = "items seen, each once"
+
 #: With fewer uniform groups than this share, uniform groups were filtered out before the log was written.
 _FILTERED = 0.01
 
@@ -62,6 +65,7 @@ def pool_report(
     *,
     contested: Collection[str] | None,
     data: Mapping[str, int] | None,
+    data_items: Collection[str] = (),
     cuts_known: bool,
     level: float,
 ) -> Pool:
@@ -73,6 +77,8 @@ def pool_report(
         From :func:`group_table`; ``key`` in the form in which ``contested`` holds the items whose labels disagree.
     data:
         Rows of each class in the data; by default the first group of every item seen.
+    data_items:
+        The keys of the data's items, for the share of contested ones; by default those seen.
     cuts_known:
         Whether the log tells what was cut.
     """
@@ -96,7 +102,8 @@ def pool_report(
     if contested is not None:
         whole = _view(groups, filtered)
         flags = groups["key"].isin(contested).to_numpy()
-        base = groups.drop_duplicates("cluster")["key"].isin(contested).mean()
+        of = pd.Series(list(data_items), dtype=object) if data_items else groups["key"].drop_duplicates()
+        base = of.isin(contested).mean()
         contested_share = _share("contested", flags, whole, float(base), level)
         contested_mix, contested_drift = _tests(whole, flags[:, None].astype(np.float64), filtered)
     step = groups["step"].to_numpy(np.float64)
@@ -112,11 +119,12 @@ def pool_report(
         uniform_lowest=int((uniform["low"] == lowest).sum()),
         uniform_other=int((uniform["low"] != lowest).sum()),
         filtered=filtered,
-        data="the data" if data is not None else "items seen, each once",
+        data="the data" if data is not None else _SEEN,
         classes=shares,
         mix=mix,
         drift=drift,
         contested=contested_share,
+        contested_data="the data" if data_items else _SEEN,
         contested_mix=contested_mix,
         contested_drift=contested_drift,
     )

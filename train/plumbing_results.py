@@ -137,6 +137,7 @@ class Pool(Result):
     mix: Test
     drift: Test
     contested: Share | None
+    contested_data: str
     contested_mix: Test
     contested_drift: Test
 

@@ -127,17 +127,17 @@ def _head(report: PlumbingReport) -> Iterator[str]:
 def _bands(report: PlumbingReport) -> Iterator[str]:
     if not report.bands:
         return
+    level = f"{percent(report.settings.level)} interval"
     yield (
-        f"{'length':<19}{'rollouts':>9}{'cut':>8}{'closed':>8}{'reward':>8}{'finished: n':>13}{'reward':>8}   "
-        f"{percent(report.settings.level)} interval   in its group"
+        f"{'length':<17}{'rollouts':>9}{'cut':>7}{'closed':>8}{'reward':>8}{'finished':>10}{'reward':>8}   "
+        f"{level:<14}{'in group':>10}"
     )
     for band in report.bands:
         name = f"{band.low:,.0f} to {band.high:,.0f}"
-        within = number(band.finished_within)
         yield (
-            f"{name:<19}{integer(band.rollouts):>9}{number(band.truncated):>8}{number(band.closed):>8}"
-            f"{number(band.reward):>8}{integer(band.finished):>13}{number(band.finished_reward):>8}   "
-            f"{between(band.finished_reward):<14}   {within:>12}"
+            f"{name:<17}{integer(band.rollouts):>9}{number(band.truncated):>7}{number(band.closed):>8}"
+            f"{number(band.reward):>8}{integer(band.finished):>10}{number(band.finished_reward):>8}   "
+            f"{between(band.finished_reward):<14}{number(band.finished_within):>10}"
         ).rstrip()
 
 
@@ -210,7 +210,11 @@ def tests_told(report: PlumbingReport) -> str:
     tests = [("mix", pool.mix), ("drift", pool.drift)]
     if pool.contested is not None:
         tests += [("contested", pool.contested_mix), ("contested drift", pool.contested_drift)]
-    return "; ".join(f"{name}: {_told(test)}" for name, test in tests)
+    told = "; ".join(f"{name}: {_told(test)}" for name, test in tests)
+    bases = [f"data are {pool.data}"] if pool.classes else []
+    if pool.contested is not None and (pool.contested_data != pool.data or not bases):
+        bases.append(f"for contested items {pool.contested_data}")
+    return "; ".join((told, *bases))
 
 
 def _told(test: Test) -> str:
