@@ -67,6 +67,7 @@ def test_every_rung_runs_from_the_command_line(whole: Whole) -> None:
     table = whole.said.out
     assert all(f"{rung}-s0" in table for rung in TRAINED)
     assert "Traces for" in table
+    assert "cot-sft-s0 over sft-matched-s0" in table  # the comparison comes with it
 
 
 @pytest.mark.parametrize("rung", TRAINED)
@@ -93,6 +94,10 @@ def test_what_a_run_leaves(whole: Whole, rung: str) -> None:
     assert (folder.adapter / "adapter_config.json").is_file()
     assert not folder.checkpoints.exists()
     assert info["seconds_per_step"] > 0
+    traced = whole.folder("traces").info
+    from_traces = rung in ("sft-matched", "cot-sft")
+    assert (info["rows"] < len(examples["train"])) == from_traces
+    assert 0 < traced["traced"] < traced["items"]
 
 
 def test_the_rungs_learn(whole: Whole) -> None:

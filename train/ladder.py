@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from audit.errors import ArgumentError
+from audit.errors import ArgumentError, InputError
 from audit.results import Result
 from train.config import RUNGS, Config
 from train.ladder_plan import RungPlan, rung_plans
@@ -18,6 +18,9 @@ from train.run_folder import RunFolder
 from train.rungs import Job, jobs_of, run_rung, settings_of
 from train.task import load_examples
 from train.traces_rung import REPORT, TracesMissingError
+
+if TYPE_CHECKING:
+    from train.compare_results import RunComparison
 
 __all__ = ["LadderResult", "RunState", "run_ladder", "with_parents"]
 
@@ -36,11 +39,16 @@ class RunState(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LadderResult(Result):
-    """The runs of a ladder in their order, and the folder they lie in."""
+    """The runs of a ladder in their order, the folder they lie in, and what their differences are worth.
+
+    ``traces`` is the report on the traces (`train.traces_report`), ``comparison`` that of the finished runs on the
+    test split (`train.compare`); None where there is none.
+    """
 
     out: str
     runs: tuple[RunState, ...]
     traces: Mapping[str, Any] | None = None
+    comparison: RunComparison | None = None
     traces_text: str = field(default="", metadata={"json": False})
 
     @property
@@ -49,7 +57,7 @@ class LadderResult(Result):
         return 3 if any(run.status != "finished" for run in self.runs) else 0
 
     def summary(self) -> str:
-        """The runs as a table; `audit train compare` says what the differences are worth."""
+        """The report on the traces, the runs as a table, and their comparison."""
         names = ("accuracy", "balanced_accuracy", "auc")
         head = ("run", "validation", *(f"test {name.replace('_', ' ')}" for name in names))
         table = [head]
@@ -67,7 +75,11 @@ class LadderResult(Result):
         ]
         lines = lines if len(table) > 1 else []
         text = [self.traces_text.rstrip(), ""] if self.traces_text else []
-        return "\n".join([*text, *lines, f"runs are in {self.out}"])
+        if self.comparison is not None:
+            from train.compare_render import text as compared
+
+            lines += ["", compared(self.comparison)]
+        return "\n".join([*text, *lines, "", f"runs are in {self.out}"])
 
 
 def run_ladder(config: Config, *, reopen: str | None = None, tell: Tell | None = None) -> LadderResult:
@@ -115,7 +127,8 @@ def run_ladder(config: Config, *, reopen: str | None = None, tell: Tell | None =
                 told(_finished(job, run.info, run.read_metrics()), True)
                 _learn(pace, config, job, run)
         states.append(_state(config, job, waiting.get(job.name, "")))
-    return LadderResult(out=config.run.out, runs=tuple(states), **_traces(config, jobs))
+    compared = _compare(config, [state for state in states if state.status == "finished"])
+    return LadderResult(out=config.run.out, runs=tuple(states), comparison=compared, **_traces(config, jobs))
 
 
 def with_parents(rung: str, config: Config) -> Config:
@@ -194,6 +207,19 @@ def _state(config: Config, job: Job, reason: str) -> RunState:
         reason=reason,
         metrics=run.read_metrics(),
     )
+
+
+def _compare(config: Config, states: Sequence[RunState]) -> RunComparison | None:
+    """The finished runs of models against the first of them; None for fewer than two."""
+    from train.compare import compare_runs
+
+    folders = [Path(config.run.out) / state.name for state in states if state.rung != "traces"]
+    if len(folders) < 2:
+        return None
+    try:
+        return compare_runs(folders)
+    except InputError:  # such as a test split of one class: the table stands alone
+        return None
 
 
 def _traces(config: Config, jobs: Sequence[Job]) -> dict[str, Any]:

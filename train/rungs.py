@@ -193,12 +193,15 @@ def _train_and_evaluate(
         loaded = _train(job, config, run, parent, examples["train"], loaded)
     if not run.main:
         return {}
+    trained = len(examples["train"])
+    if parent is not None and parent.info.get("rung") == "traces":
+        trained = len(rows_of_traces(parent.path, examples["train"], tags=config.model.think))
     loaded = load_adapter(loaded, run.adapter, trainable=False)
     for split in ("validation", "test"):
         if split not in run.read_metrics():
             tell(f"{job.name} answers {len(examples[split]):,} rows of {split}", False)
             _evaluate(job, config, run, loaded, split, examples[split], reopen)
-    return {"digest": loaded.digest}
+    return {"digest": loaded.digest, "rows": trained}
 
 
 def _train(
