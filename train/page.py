@@ -18,9 +18,9 @@ from typing import Any, Literal
 import jinja2
 from markupsafe import Markup
 
+from audit import version
 from audit.errors import ArgumentError
 from audit.render_words import visible
-from audit.version import __version__
 from train.pictures import style
 from train.tables import Cell
 from train.tables import shown as shown_cell
@@ -87,7 +87,7 @@ def page(title: str, parts: Sequence[Part]) -> str:
             title=_line(title),
             css=Markup(css),
             policy=_policy(css),
-            version=__version__,
+            version=version.__version__,
             parts=shown,
             contents=[(part["text"], part["target"]) for part in shown if part["kind"] == "heading"],
         )
