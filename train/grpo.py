@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from audit.errors import ArgumentError, MissingExtraError
-from train.checkpoints import checkpoint_step, interrupts, last_checkpoint, save_adapter
+from train.checkpoints import checkpoint_step, interrupts, last_checkpoint, save_adapter, train_on
 from train.config import GrpoSettings, ModelSettings
 from train.rollout_log import drop_steps_after, number_groups, write_step
 from train.scorer import Scorer
@@ -129,7 +129,7 @@ def train_grpo(
         run.resume_at(checkpoint_step(checkpoint))
         if run.main:
             drop_steps_after(run.rollouts, checkpoint_step(checkpoint))
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        train_on(trainer, checkpoint)
         loaded.model.eval()
         if stop.asked and trainer.state.global_step < trainer.state.max_steps:
             raise KeyboardInterrupt
