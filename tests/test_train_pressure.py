@@ -153,6 +153,7 @@ def test_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     [
         ({"metrics": {}}, "at least one metric"),
         ({"metrics": {"accuracy": math.nan}}, "give a number, or None"),
+        ({"metrics": {"accuracy": 81.0}}, "divide a percentage by 100"),
         ({"run": " "}, "run is empty"),
         ({"purpose": "test"}, "'validation' or 'holdout', not 'test'"),
         ({"rows": 0}, "at least 1, not 0"),
@@ -341,6 +342,8 @@ def test_balanced_accuracy_rests_on_both_classes() -> None:
     assert variance_of(terms) == pytest.approx(0.0024793 + 0.00030531, abs=1e-6)
     assert share_terms("balanced_accuracy", {"accuracy": 0.9}, 100) is None
     assert share_terms("accuracy", {"accuracy": 0.9}, None) is None
+    assert share_terms("accuracy", {"accuracy": 90.0}, 100) is None, "a percentage written by hand"
+    assert share_terms("balanced_accuracy", {**metrics, "recall": 75.0}, None) is None
     assert share_terms("f1", metrics, 100) is None
 
 

@@ -35,6 +35,10 @@ __all__ = ["LEDGER", "Book", "Entry", "Ledger", "digest_items", "digest_model"]
 #: The name of a ledger in a folder of runs.
 LEDGER = "ledger.jsonl"
 
+_SHARES = frozenset(
+    "accuracy balanced_accuracy precision recall specificity f1 auc average_precision".split()
+)
+
 
 class Ledger:
     """The ledger in a file, or in a folder under the name ``ledger.jsonl``.
@@ -214,6 +218,8 @@ def _checked(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     for name, value in metrics.items():
         if value is not None and not math.isfinite(value):
             raise ArgumentError(f"metric {name!r} is {value}: give a number, or None where there is none")
+        if value is not None and name in _SHARES and not 0.0 <= value <= 1.0:
+            raise ArgumentError(f"{name} lies in [0, 1], not {value:g}: divide a percentage by 100")
         out[name] = None if value is None else float(value)
     return out
 

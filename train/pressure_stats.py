@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,14 +84,18 @@ def share_terms(
     """
     if metric == "accuracy":
         value, n = metrics.get("accuracy"), metrics.get("n") or rows
-        return None if value is None or not n else ((1.0, value * n, float(n)),)
+        return None if not _is_share(value) or not n else ((1.0, value * n, float(n)),)
     if metric == "balanced_accuracy":
         recall, specificity = metrics.get("recall"), metrics.get("specificity")
         n, positives = metrics.get("n") or rows, metrics.get("positives")
-        if recall is None or specificity is None or not n or not positives or positives >= n:
+        if not _is_share(recall) or not _is_share(specificity) or not n or not positives or positives >= n:
             return None
         return (0.5, recall * positives, positives), (0.5, specificity * (n - positives), n - positives)
     return None
+
+
+def _is_share(value: float | None) -> TypeGuard[float]:
+    return value is not None and 0.0 <= value <= 1.0
 
 
 def variance_of(terms: Sequence[Share]) -> float:
