@@ -74,7 +74,7 @@ def routed_pair(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A cheap model a and a dear one b, both wrong on about the share ``wrong`` of the items.
 
-    ``skill`` 1: a errs only among its unsure items, where b does not; 0: confidence has nothing to do with the errors.
+    ``skill`` 1: a's chance to err falls from twice that to 0 as its confidence grows; 0: confidence tells nothing.
     ``ambiguous`` of the items are marked so; where they ``sit``, the two models differ there more often.
     """
     rng = np.random.default_rng(seed)

@@ -215,7 +215,12 @@ def _best(
     cascade: Cascade, a: Scores, which: int, now: Floats, drawn: Floats, items: float, level: float, seed: int
 ) -> BestShare:
     """The best share, cross-fitted: what shares chosen without the items that judge them give there."""
-    place = 0 if np.isnan(now).all() else int(np.nanargmax(now))
+    nothing = Estimate(estimate=None, method="does not exist for these rows")
+    if np.isnan(now).all():
+        return BestShare(
+            share=0.0, apparent=np.nan, optimism=np.nan, corrected=nothing, over_b=nothing, over_a=nothing
+        )
+    place = int(np.nanargmax(now))
     gains = []
     for train, out in fold_weights(a.clusters, a.truth, seed=seed):
         there, here = cascade.measure(train)[0][which], cascade.measure(out)[0][which]

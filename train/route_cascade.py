@@ -68,8 +68,8 @@ class Cascade:
                 [(right_p + right_n) / n, (right_p / positives + right_n / (n - positives)) / 2.0]
             )
             by_group = np.stack([(ap + an) / size, (bp + bn) / size, size / n], axis=2)
-        share = np.concatenate([np.zeros((rows, 1)), np.cumsum(size, axis=1)], axis=1) / n
+        share = np.concatenate([np.zeros((rows, 1)), np.cumsum(size, axis=1)], axis=1) / np.maximum(n, 1e-300)
         trapezia = (metrics[:, :, 1:] + metrics[:, :, :-1]) / 2.0 * np.diff(share, axis=1)
         areas = trapezia.sum(axis=2) - (metrics[:, :, 0] + metrics[:, :, -1]) / 2.0
         curves = np.stack([[np.interp(SHARES, s, v) for s, v in zip(share, m, strict=True)] for m in metrics])
-        return curves, areas, by_group, totals @ self._who / n
+        return curves, areas, by_group, totals @ self._who / np.maximum(n, 1e-300)
