@@ -155,6 +155,18 @@ def test_tags_quoted_in_a_thought_are_letters(tiny: LoadedModel) -> None:
     assert scored.reason == "right"
 
 
+def test_quoted_tags_are_letters_where_tags_are_tokens_but_not_special(tiny: LoadedModel) -> None:
+    """So Qwen's tokenizers have them: a switch for special tokens leaves them whole."""
+    words = tiny_model.tokenizer(thinking=False)
+    words.add_tokens(["<think>", "</think>"])
+    quoting = "<think>\nit says </think> and <think> twice </think>\n</think>\n1"
+    loaded = dataclasses.replace(tiny, tokenizer=words, tags=tags_of(words, tiny.settings, []))
+    assert len(loaded.tags.close) == 1
+    ids = completion_ids(loaded, quoting)
+    assert [ids.count(tag) for tag in (*loaded.tags.open, *loaded.tags.close)] == [1, 1]
+    assert words.decode(ids) == quoting + "<|im_end|>"
+
+
 def test_a_tag_tied_to_its_line_break() -> None:
     """Some tokenizers make one token of ">" and a line break; the tag then has the line break in it."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers

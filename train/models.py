@@ -49,6 +49,10 @@ __all__ = [
 #: Warnings of these packages about each other, which nobody here can act on: the start of the text, and the kind.
 _NOISE: tuple[tuple[str, type[Warning]], ...] = (
     ("`is_gradient_checkpointing` is deprecated", FutureWarning),  # peft 0.21 asks transformers 5.24
+    (
+        "Could not find a config file in .* - will assume that the vocabulary",
+        UserWarning,
+    ),  # offline, each checkpoint
 )
 _PROBE = ({"role": "user", "content": "a"},)
 

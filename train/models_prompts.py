@@ -6,6 +6,7 @@ is sampled; it ends with the token that ends a turn of the model's chat template
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -182,28 +183,36 @@ def completion_ids(loaded: LoadedModel, completion: str, *, prompt: Sequence[int
             if shown.endswith("\n"):
                 text = text.removeprefix("\n")
     if not thought:
-        return [*_plain(loaded.tokenizer, text), loaded.end]
+        return [*_plain(loaded, text), loaded.end]
     head, _, answer = text.rpartition(last)
     opened = head.startswith(first)
     inner = head[len(first) :] if opened else head
     if len(loaded.tags.close) == 1 and len(loaded.tags.open) == 1:
-        ids = [*(loaded.tags.open if opened else ()), *_plain(loaded.tokenizer, inner)]
-        ids += [*loaded.tags.close, *_plain(loaded.tokenizer, answer)]
+        ids = [*(loaded.tags.open if opened else ()), *_plain(loaded, inner)]
+        ids += [*loaded.tags.close, *_plain(loaded, answer)]
     else:
-        ids = _plain(loaded.tokenizer, text)
+        ids = _ids(loaded.tokenizer, text)
     return [*ids, loaded.end]
 
 
 def closing_ids(loaded: LoadedModel) -> list[int]:
     """The ids that close a thought and lead to the answer: a line break, the close tag, a line break."""
-    tokenizer, close = loaded.tokenizer, loaded.tags.close
+    close = loaded.tags.close
     if len(close) == 1:
-        return [*_plain(tokenizer, "\n"), *close, *_plain(tokenizer, "\n")]
-    return _plain(tokenizer, f"\n{loaded.settings.think[1]}\n")
+        return [*_plain(loaded, "\n"), *close, *_plain(loaded, "\n")]
+    return _ids(loaded.tokenizer, f"\n{loaded.settings.think[1]}\n")
 
 
-def _plain(tokenizer: Any, text: str) -> list[int]:
-    """Ids of a text whose special tokens, if any are quoted, are letters like others."""
+def _plain(loaded: LoadedModel, text: str) -> list[int]:
+    """Ids of a text whose special tokens and tags, if any are quoted, are letters like others."""
+    tags = [tag for tag in loaded.settings.think if tag in text and len(tag) > 1]
+    # A tokenizer may know a tag as a token, but not as a special one, and would make it whole again: cut within it.
+    cuts = "|".join(f"(?<={re.escape(tag[0])})(?={re.escape(tag[1:])})" for tag in tags)
+    parts = re.split(cuts, text) if tags else [text]
+    return [id_ for part in parts if part for id_ in _ids(loaded.tokenizer, part)]
+
+
+def _ids(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
 
 
