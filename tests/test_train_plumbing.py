@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from audit.errors import ArgumentError, ColumnError, InputError
 from tests.command import run, write_csv
@@ -132,16 +133,17 @@ def test_tests_of_clean_rollouts_keep_their_level() -> None:
 
 
 def test_a_steady_difference_is_no_drift() -> None:
-    found = []
-    for seed in range(30):
+    """The statistic of drift has the mean 1 of its chi-square; without the steady part taken off it would be 1.6."""
+    chi = []
+    for seed in range(5000, 5060):
         frame, _ = make_rollouts(
-            Plan(steps=6, groups=40, items=120, share=0.3, planted=("mix",)), seed=seed, texts=False
+            Plan(steps=15, groups=32, items=240, share=0.3, planted=("mix",)), seed=seed, texts=False
         )
         pool = pool_of(frame)
         assert pool.mix.p_value is not None
         assert pool.mix.p_value < 0.001
-        found.append(pool.drift.p_value or 0.0)
-    assert sum(p <= 0.05 for p in found) <= 8  # 2 expected
+        chi.append(stats.chi2.isf(pool.drift.p_value or 0.0, 1))
+    assert np.mean(chi) < 1.35
 
 
 def test_a_change_of_what_is_shown_is_no_drift_of_the_pool() -> None:
@@ -186,7 +188,7 @@ def tiny() -> pd.DataFrame:
         (1, 0, "a", "1", 2, False, True, "1", 1.0, 0.5, "t</think>1"),
         (1, 0, "a", "1", 8, True, False, None, 0.0, -0.5, "t"),
         (1, 1, "b", "0", 3, False, True, "1", 0.0, 0.0, "t</think>1"),
-        (1, 1, "b", "0", 4, False, False, None, 0.0, 0.0, "t"),
+        (1, 1, "b", "0", 4, False, False, "0", 0.0, 0.0, "t"),
         (2, 0, "a", "1", 3, False, True, "1", 1.0, 0.0, "</think></think>1"),
         (2, 0, "a", "1", 5, False, True, "1", 1.0, 0.0, "t</think>1"),
         (2, 1, "c", "0", 4, False, True, "1", 1.0, 0.5, "t</think>1"),
@@ -237,7 +239,7 @@ def test_every_count_of_a_tiny_run() -> None:
     assert zero.informative is not None
     assert (zero.seen.estimate, zero.informative.estimate) == (0.5, 0.5)
     assert (checks.several_tags, checks.several_tags_paid, checks.several_tags_closed) == (1, 1, 1)
-    assert (checks.answered, checks.right_unpaid, checks.wrong_paid) == (6, 1, 1)
+    assert (checks.answered, checks.right_unpaid, checks.wrong_paid) == (7, 1, 1)
     assert (checks.groups_of_one, checks.uneven_groups, checks.uncentred_groups) == (0, 0, 1)
     assert codes(report) == ["several-tags", "right-unpaid", "wrong-paid", "advantage-not-centred"]
     assert [cap.estimate for cap in report.caps] == [4, None, None, None]  # 7 of 8 end within 6
