@@ -450,3 +450,32 @@ def test_the_ladder_has_its_controls_and_its_traces_are_no_run(tmp_path: Path) -
     assert c.left_out == ()
     with pytest.raises(InputError, match="there are traces only"):
         compared(tmp_path / "traces")
+
+
+def test_folders_that_runs_write_themselves_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("filelock", reason="run folders are locked with filelock")
+    import pandas as pd
+
+    from train.run_folder import RunFolder
+
+    config = {"task": {"positive": "1", "clean": "clean.csv", "train_rows": 64}, "run": {"seeds": [0]}}
+    for name, wrong in (("sft-clean-s0", 20), ("grpo-s0", 10)):
+        folder = RunFolder(tmp_path / name)
+        parent = "sft-clean-s0" if name == "grpo-s0" else None
+        folder.start(name=name, rung=name[:-3], seed=0, config=config, parent=parent, model="tiny")
+        folder.log(step=1, loss=0.5, seconds=2.0, tokens=100)
+        folder.log(step=2, loss=0.4, seconds=2.0, tokens=200, reward=0.3)
+        frame = pd.DataFrame({"item": [f"i{i}" for i in range(200)], "label": LABELS})
+        frame["prediction"] = answers(LABELS, range(wrong))
+        frame["score"] = 0.5
+        folder.scores("test", frame)
+        folder.metrics("test", {"accuracy": 1 - wrong / 200})
+        folder.finish()
+    c = compared(tmp_path, metric="accuracy")
+    assert c.left_out == ()
+    assert [(r.name, r.rows, r.cost.tokens, r.cost.seconds) for r in c.runs] == [
+        ("sft-clean-s0", 64, 200, 4.0), ("grpo-s0", 64, 200, 4.0),
+    ]  # fmt: skip
+    assert [(d.arm, d.against) for d in c.differences] == [("grpo-s0", "sft-clean-s0")]
+    assert c.differences[0].difference.estimate == pytest.approx(0.05)
+    assert c.differences[0].p_value == pytest.approx(2 / 2**10)
