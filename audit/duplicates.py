@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
 from audit.grouping import Columns, Repeats, group
 from audit.intervals import check_level, check_seed
 from audit.labels import spelling_variants
+from audit.moments import moment_bounds
 from audit.patterns import PairContrast
 from audit.reading import Table, open_table
 from audit.results import (
@@ -180,7 +182,10 @@ def audit_table(
     )
     refused = deduplicated(patterns, repeats.class_rows)
     rate = estimate_flip_rate(d, classes=len(repeats.classes), refused=refused)
-    band = ceiling_band(d, rate, minority_share=_minority(repeats))
+    band = replace(
+        ceiling_band(d, rate, minority_share=_minority(repeats)),
+        moments=moment_bounds(patterns, level=level, seed=settings.seed, refused=rate.reason),
+    )
     by, comparisons = break_down(repeats, columns, settings)
     reweighted = reweight(repeats, columns, d)
     agreement = estimate_agreement(patterns, level=level)

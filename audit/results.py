@@ -7,11 +7,12 @@ and has a ``reason`` beside it; nothing is clipped and nothing is NaN.
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from audit.results_base import Estimate, Result
+from audit.results_beyond import Moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +34,10 @@ __all__ = [
     "FlipRate",
     "GroupSize",
     "LadderRung",
+    "Moments",
     "OneRival",
     "RepeatSummary",
+    "Result",
     "Reweighted",
     "Settings",
     "Verdict",
@@ -42,42 +45,6 @@ __all__ = [
 
 #: Version of the layout of ``AuditResult.to_dict()``; the first number changes when a path moves or vanishes.
 SCHEMA_VERSION = "1.0"
-
-
-class Result:
-    """Base of all results: a plain dictionary on request."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON-ready dictionaries and lists; fields marked ``json=False`` are left out."""
-        return {
-            f.name: _plain(getattr(self, f.name))
-            for f in dataclasses.fields(self)  # type: ignore[arg-type]
-            if f.metadata.get("json", True)
-        }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Result):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate(Result):
-    """A number with its interval. ``low`` and ``high`` are ``None`` where there is none."""
-
-    estimate: float | None
-    low: float | None = None
-    high: float | None = None
-    method: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +140,8 @@ class Ceiling(Result):
 
     ``lower``/``upper`` are 1 - d and 1 - epsilon at the point estimate, ``low``/``high`` the band widened by
     sampling error: [1 - d_high, 1 - epsilon_K(d_low)]. ``prevalence_lower`` is the tighter lower end of binary
-    labels, 1 - min(d, m, 1 - m) with m the share of one class; ``None`` for K > 2.
+    labels, 1 - min(d, m, 1 - m) with m the share of one class; ``None`` for K > 2. ``moments`` are the bounds from
+    items with three labels or more.
     """
 
     lower: float | None
@@ -181,6 +149,7 @@ class Ceiling(Result):
     low: float | None
     high: float | None
     prevalence_lower: float | None = None
+    moments: Moments = field(default_factory=Moments)
     reason: str | None = None
 
 
