@@ -94,7 +94,8 @@ class _Watch(TrainerCallback):
 
 def train(
     kind: type, model: Any, tokenizer: Any, out: Path, *, told: list[list[int]], given: list[float | None],
-    truncated: str = "zero", accumulation: int = 1, processes: int = 1, steps: int = 1, lr: float = 0.0, **config: Any,
+    truncated: str = "zero", accumulation: int = 1, processes: int = 1, steps: int = 1, lr: float = 0.0,
+    skip_uniform: bool = True, **config: Any,
 ) -> Outcome:  # fmt: skip
     """Train for ``steps`` with the completions and rewards given, over and over where there are fewer."""
     n = len(told)
@@ -113,8 +114,9 @@ def train(
     )  # fmt: skip
     rows = [{"prompt": str(k)} for k in range(n // GROUP)] * steps
     outcome = Outcome(trainer=None)
-    more = {}
+    more: dict[str, Any] = {}
     if kind is Lean:
+        more["skip_uniform"] = skip_uniform
         more["on_rollouts"] = lambda step, advantages, seconds: outcome.advantages.extend(advantages)
     with quiet():
         trainer = kind(

@@ -12,11 +12,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
+from trl import GRPOTrainer  # noqa: E402
+
 from audit.errors import ArgumentError  # noqa: E402
 from tests import grpo_pieces as pieces  # noqa: E402
 from tests import naive_grpo  # noqa: E402
 from tests.grpo_pieces import CAP, CUT, GROUP, PROMPTS, Lean, Stock  # noqa: E402
 from train.grpo_trainer import LOSS_TYPES, informative_part  # noqa: E402
+from train.models import quiet  # noqa: E402
 
 CASES = [
     *[(loss, scale, "zero", 2) for loss in LOSS_TYPES for scale in ("group", "batch", "none")],
@@ -138,6 +141,23 @@ def test_metrics_of_all_rows_stay_those_of_trl(folder: Path, tmp_path: Path) -> 
     assert lean["completions/clipped_ratio"] == pytest.approx(sum(CUT) / len(CUT))
 
 
+def test_off_a_gpu_the_logits_of_prompts_are_left_out(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short of memory TRL's own way is taken; the gradient is the same, and so are all figures."""
+    options = {"scale_rewards": "group", "mode": "mask"}
+    short = step(Lean, folder, tmp_path, skip_uniform=False, **options)
+    monkeypatch.setattr("train.grpo_trainer._MOST_LOGITS", 0)
+    usual = step(Lean, folder, tmp_path, skip_uniform=False, **options)
+    stock = step(Stock, folder, tmp_path, **options)
+    assert short.trainer.shapes == usual.trainer.shapes == stock.trainer.shapes
+    assert far(usual.gradients[0], stock.gradients[0]) == 0.0
+    assert 0 < far(short.gradients[0], stock.gradients[0]) < 1e-6
+    logs = [{k: v for k, v in one.logs[0].items() if k != "step_time"} for one in (short, stock)]
+    assert logs[0] == pytest.approx(logs[1], abs=1e-5)
+    assert logs[0]["entropy"] > 1
+
+
 def test_five_steps_end_where_trl_ends(folder: Path, tmp_path: Path) -> None:
     told = [ids for seed in range(3) for ids in pieces.completions(seed)]
     given = pieces.rewards("zero") * 3
@@ -170,10 +190,16 @@ def test_weights_of_another_sampler_are_cut_alike(
             "completion_mask": torch.tensor([[1] * len(c) + [0] * (CAP - len(c)) for c in told]),
             "advantages": torch.tensor(naive_grpo.advantages(pieces.rewards("zero"), GROUP, "none")),
             "num_items_in_batch": torch.tensor(sum(map(len, told))),
-            "old_per_token_logps": -6 + torch.rand(20, CAP, generator=rng),
-            "sampling_per_token_logps": -6 + torch.rand(20, CAP, generator=rng),
             "importance_sampling_ratio": 0.5 + torch.rand(*shape, generator=rng),
         }
+        with torch.no_grad():
+            ids, mask = (
+                torch.cat([batch[f"prompt_{name}"], batch[f"completion_{name}"]], 1)
+                for name in ("ids", "mask")
+            )
+            own = GRPOTrainer._get_per_token_logps_and_entropies(trainer, trainer.model, ids, mask, CAP)[0]
+        batch["old_per_token_logps"] = own + 0.1 * torch.rand(own.shape, generator=rng)
+        batch["sampling_per_token_logps"] = own + 0.1 * torch.rand(own.shape, generator=rng)
         trainer.model.train()
         trainer.model.zero_grad()
         trainer.current_gradient_accumulation_steps = 1
@@ -218,3 +244,31 @@ def test_what_gives_every_row_a_gradient_is_refused(
 ) -> None:
     with pytest.raises(ArgumentError, match=told):
         step(Lean, folder, tmp_path, **config)
+
+
+def test_a_model_with_linear_attention(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The architecture of the default model: its state runs through the padding too, which the trimming takes away."""
+    transformers = pytest.importorskip("transformers")
+    if not hasattr(transformers, "Qwen3_5TextConfig"):
+        pytest.skip("this transformers does not know Qwen3.5")
+    monkeypatch.setattr("trl.trainer.grpo_trainer.shuffle_sequence_dict", lambda rows: rows)
+    _, tokenizer = pieces.fresh(folder)
+    torch.manual_seed(0)
+    config = transformers.Qwen3_5TextConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8,
+        linear_value_head_dim=8, max_position_embeddings=512, pad_token_id=pieces.PAD, eos_token_id=pieces.END,
+    )  # fmt: skip
+    assert {"linear_attention", "full_attention"} == set(config.layer_types)
+    with quiet():
+        transformers.Qwen3_5ForCausalLM(config).save_pretrained(tmp_path / "model")
+        tokenizer.save_pretrained(tmp_path / "model")
+    lean, stock = (step(kind, tmp_path / "model", tmp_path, mode="mask") for kind in (Lean, Stock))
+    loop = naive_grpo.gradient(
+        pieces.fresh(tmp_path / "model")[0], [PROMPTS[k // GROUP] for k in range(len(CUT))], pieces.completions(),
+        lean.advantages, loss="dapo", masked=CUT, cap=CAP, temperature=0.8,
+    )  # fmt: skip
+    assert lean.trainer.shapes != stock.trainer.shapes
+    assert far(lean.gradients[0], stock.gradients[0]) < 1e-6
+    assert far(lean.gradients[0], loop) < 1e-6
+    assert max(float(g.abs().max()) for g in loop.values()) > 1e-3

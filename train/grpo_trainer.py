@@ -30,6 +30,8 @@ _OTHER_LOSSES = ("cispo", "luspo", "sapo", "vespo")
 _COMPLETION = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
                "importance_sampling_ratio")  # fmt: skip
 _KNOWN = {*_COMPLETION, "prompt_ids", "prompt_mask", "advantages", "num_items_in_batch"}
+#: The most logits to hold at once off a GPU, 1 GiB; where there are more, TRL's way takes a slice at a time.
+_MOST_LOGITS = 1 << 28
 
 
 def informative_part(
@@ -152,6 +154,46 @@ class LeanGRPOTrainer(GRPOTrainer):  # type: ignore[misc] # TRL's types are not 
             seconds = time.perf_counter() - started
             self._on_rollouts(self.state.global_step + 1, output["advantages"].tolist(), seconds)
         return output
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+        **rest: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """As TRL's; off a GPU without the logits of the prompt, which with a large vocabulary cost a third more."""
+        size = len(input_ids) * (logits_to_keep + 1) * self.model.config.get_text_config().vocab_size
+        usual = (
+            compute_aux_loss or self._entropy_bonus_enabled or any(one is not None for one in rest.values())
+        )
+        if usual or self.accelerator.device.type != "cpu" or size > _MOST_LOGITS:
+            return super()._get_per_token_logps_and_entropies(  # type: ignore[no-any-return]
+                model,
+                input_ids,
+                attention_mask,
+                logits_to_keep,
+                batch_size,
+                compute_entropy,
+                compute_aux_loss,
+                **rest,
+            )
+        logits = model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            logits_to_keep=logits_to_keep + 1,
+            use_cache=False,
+        ).logits
+        logs = (logits[:, :-1].float() / self.temperature).log_softmax(-1)
+        kept = attention_mask[:, -logits_to_keep:]
+        logps = logs.gather(-1, input_ids[:, -logits_to_keep:, None])[..., 0] * kept
+        with torch.no_grad():
+            entropies = -(logs.exp() * logs).sum(-1) * kept if compute_entropy else None
+        return logps, entropies, None
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         if not self.skip_uniform or not self.model.training:
