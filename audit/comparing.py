@@ -11,7 +11,7 @@ import numpy as np
 from audit.agreement import retest_kappa
 from audit.disagreement import IntervalKind, estimate_disagreement
 from audit.fliprate import estimate_flip_rate
-from audit.grouping_files import SIDES, TwoFiles, two_files
+from audit.grouping_files import SIDES, GroupedFiles, group_files
 from audit.intervals import check_level, check_seed, wilson
 from audit.paired import paired_difference, score_correlation, sign_test, symmetry_test
 from audit.patterns import CountPatterns
@@ -152,7 +152,7 @@ def compare_files(
     """
     check_level(level)
     check_seed(seed)
-    with two_files(
+    with group_files(
         before, after, item=item, label=(label, label_after or label), row_id=row_id, missing=missing,
         normalise=normalise, **reading,
     ) as files:  # fmt: skip
@@ -193,7 +193,7 @@ def compare_files(
 
 
 def _side(
-    files: TwoFiles,
+    files: GroupedFiles,
     k: int,
     patterns: CountPatterns,
     *,

@@ -22,22 +22,22 @@ from audit.normalise import LEVELS, is_blank, normal_forms
 from audit.patterns import CountPatterns, FloatArray, IntArray
 from audit.reading import open_table
 
-__all__ = ["BOTH", "SIDES", "TwoFiles", "two_files"]
+__all__ = ["BOTH", "SIDES", "GroupedFiles", "group_files"]
 
 #: What the two files are called in tables and results.
 SIDES = ("first", "second")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TwoFiles:
-    """Two files grouped by item: the table ``votes`` (side, row, g, label, code) holds their labelled rows.
-
-    ``rows`` counts the rows of each file, ``labelled`` those with an item and a label.
+class GroupedFiles:
+    """Files grouped by item: the table ``votes`` (side, row, g, label, code) holds their labelled rows, ``given`` the
+    item columns of all rows (t0, t1 ...), ``grouped`` their normal forms (n0, n1 ...). ``rows`` counts the rows of
+    each file, ``labelled`` those with an item and a label.
     """
 
     con: duckdb.DuckDBPyConnection
-    rows: tuple[int, int]
-    labelled: tuple[int, int]
+    rows: tuple[int, ...]
+    labelled: tuple[int, ...]
     classes: tuple[str, ...]
     row_id: bool
 
@@ -117,25 +117,23 @@ _SCORE = (
 
 
 @contextmanager
-def two_files(
-    first: Any,
-    second: Any,
-    *,
+def group_files(
+    *sources: Any,
     item: Sequence[str],
-    label: tuple[str | None, str | None],
+    label: Sequence[str | None],
     row_id: str | None = None,
     missing: Sequence[str] = (),
     normalise: str = "case",
     **reading: Any,
-) -> Iterator[TwoFiles]:
-    """Open two files and group their rows by item.
+) -> Iterator[GroupedFiles]:
+    """Open one file or two and group their rows by item.
 
     Parameters
     ----------
-    first, second:
-        What :func:`audit.reading.open_table` reads.
+    sources:
+        One file or two: what :func:`audit.reading.open_table` reads.
     item:
-        The columns that make an item, of the same names in both files.
+        The columns that make an item, of the same names in all files.
     label:
         The label column of each; None where labels do not matter.
     row_id:
@@ -159,13 +157,14 @@ def two_files(
         con.execute(f"CREATE TEMP TABLE given (side VARCHAR, row BIGINT, {columns})")
         rows = tuple(
             _take(con, side, source, [*item], name, row_id, missing, reading)
-            for side, source, name in zip(SIDES, (first, second), label, strict=True)
+            for side, source, name in zip(SIDES, sources, label, strict=False)
         )
         con.execute("CREATE TEMP TABLE numbered AS SELECT rowid AS r, * FROM given")
         forms = [f"n{k}" for k in range(len(item))]
         blank = " AND ".join(is_blank(name) for name in forms)
         con.execute(
-            f"CREATE TEMP TABLE grouped AS SELECT r, dense_rank() OVER (ORDER BY {', '.join(forms)}) AS g "
+            f"CREATE TEMP TABLE grouped AS SELECT r, dense_rank() OVER (ORDER BY {', '.join(forms)}) AS g, "
+            f"{', '.join(forms)} "
             f"FROM {normal_forms('numbered', texts, normalise)} WHERE NOT ({blank})"
         )
         labelled = "label IS NOT NULL AND NOT " + is_blank("label")
@@ -178,12 +177,12 @@ def two_files(
         codes = pd.DataFrame({"label": list(classes), "code": range(len(classes))})
         con.register("codes", codes)
         con.execute(
-            "CREATE TEMP TABLE votes AS SELECT side, row, g, label, code::INTEGER AS code, id "
+            "CREATE TEMP TABLE votes AS SELECT r, side, row, g, label, code::INTEGER AS code, id "
             "FROM numbered JOIN grouped USING (r) JOIN codes USING (label)"
         )
         counted = dict(con.execute("SELECT side, count(*) FROM votes GROUP BY side").fetchall())
-        yield TwoFiles(
-            con=con, rows=(rows[0], rows[1]), labelled=(counted.get("first", 0), counted.get("second", 0)),
+        yield GroupedFiles(
+            con=con, rows=rows, labelled=tuple(counted.get(side, 0) for side in SIDES[: len(sources)]),
             classes=classes, row_id=row_id is not None,
         )  # fmt: skip
     finally:

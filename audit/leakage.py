@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.errors import ArgumentError
-from audit.grouping_files import TwoFiles, two_files
+from audit.grouping_files import GroupedFiles, group_files
 from audit.intervals import check_level, clopper_pearson
 from audit.results import Alarm, Estimate, Result
 from audit.writing import check_outputs, write_rows
@@ -111,7 +111,7 @@ def find_leaks(
     if out is not None:
         for source in (train, test):
             check_outputs(source, out)
-    with two_files(
+    with group_files(
         train, test, item=item, label=(label, (label_test or label) if label else None), missing=missing,
         normalise=normalise, **reading,
     ) as files:  # fmt: skip
@@ -142,7 +142,7 @@ _IN_TRAIN = "SELECT DISTINCT g FROM votes WHERE side = 'first'"
 _TEST = "(SELECT * FROM votes WHERE side = 'second')"
 
 
-def _labels(files: TwoFiles) -> tuple[float, float | None]:
+def _labels(files: GroupedFiles) -> tuple[float, float | None]:
     """The summed chance that labels differ across the files, and the share that memory of the first gets right."""
     cells = "SELECT side, g, code, count(*) AS n FROM votes GROUP BY ALL"
     shares = f"SELECT *, n / sum(n) OVER (PARTITION BY side, g) AS p FROM ({cells})"
@@ -161,7 +161,7 @@ def _labels(files: TwoFiles) -> tuple[float, float | None]:
     return float(items - agree), None if right is None else float(right)
 
 
-def _examples(files: TwoFiles, width: int, show: int) -> list[LeakedItem]:
+def _examples(files: GroupedFiles, width: int, show: int) -> list[LeakedItem]:
     texts = ", ".join(f"any_value(t{k})" for k in range(width))
     listed = ", ".join(
         f"list({what} ORDER BY row) FILTER (side = '{side}')"
@@ -180,7 +180,7 @@ def _examples(files: TwoFiles, width: int, show: int) -> list[LeakedItem]:
     ]  # fmt: skip
 
 
-def _write(files: TwoFiles, out: str | Path, width: int, item: Sequence[str]) -> None:
+def _write(files: GroupedFiles, out: str | Path, width: int, item: Sequence[str]) -> None:
     texts = ", ".join(f"t{k}" for k in range(width))
     train = (
         "SELECT g, string_agg(row + 1, ' ' ORDER BY row) AS rows, string_agg(label, ' ' ORDER BY row) AS labels "
