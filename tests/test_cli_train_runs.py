@@ -45,7 +45,7 @@ def test_a_ledger_from_the_first_look_to_the_report(folder: Path) -> None:
     assert forced.json["forced"] == "the scorer had a bug"
     report = run("train pressure runs --html pressure.html")
     assert report.code == 0
-    assert "1 holdout was opened for a final model, 1 time again by force." in report.out
+    assert "the holdout was opened for 1 final model, 1 time again by force." in report.out
     assert "sft opened 'test' again, by force: the scorer had a bug" in report.out
     assert report.err == "wrote pressure.html\n"
     assert "How hard the validation rows were leaned on" in (folder / "pressure.html").read_text("utf-8")

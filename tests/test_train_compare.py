@@ -199,6 +199,14 @@ def test_a_folder_of_runs_stands_for_its_runs_and_order_is_the_ladders(runs: Pat
     assert [r.name for r in c.runs] == ["sft-noisy", "sft-clean", "grpo", "base"]
     assert {d.against for d in c.differences} == {"base", "sft-clean"}
     assert compared(runs / "c", runs / "a").baseline == "grpo", "the first folder given"
+    (runs / "a").rename(runs / "x")
+    assert compared(runs).baseline == "sft-noisy", "the first of the ladder, not of the alphabet"
+    turned = compared(runs, baseline="grpo").differences
+    assert [(d.arm, d.against) for d in turned] == [
+        ("sft-noisy", "grpo"),
+        ("sft-clean", "grpo"),
+        ("base", "grpo"),
+    ]
 
 
 def test_what_cannot_be_compared_is_left_out_with_its_reason(runs: Path) -> None:

@@ -81,7 +81,7 @@ def test_looks_and_a_drop_by_hand(ledger: Ledger) -> None:
     assert counts["sft", "validation"] == (12, 11, 399 / 400)
     assert counts["grpo", "validation"] == (1, 1, 0.75)
     assert report.verdict[0] == (
-        "12 models looked at 13 times on validation rows; 1 holdout was opened for a final model, none a second time."
+        "12 models looked at 13 times on validation rows; the holdout was opened for 1 final model, none a second time."
     )
     assert report.verdict[1].startswith(
         "sft (test): 0.850 on validation, 0.810 on the holdout: no drop that 500 rows"

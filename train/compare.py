@@ -57,7 +57,8 @@ def compare_runs(
     folders:
         Run folders, or folders that hold run folders.
     baseline:
-        A run, or an arm of several seeds, that the others are set against; by default that of the first folder.
+        A run, or an arm of several seeds, that the others are set against; by default the first: as the folders are
+        given, or in the ladder's order where a folder holds several.
     pairs:
         Further differences (arm, against). A run that goes on from another one of the table is set against it too, and
         cot-sft against its control sft-matched.
@@ -83,8 +84,8 @@ def compare_runs(
     if metric not in DECISION_METRICS:
         raise ArgumentError(f"--metric {metric!r} is none of {', '.join(DECISION_METRICS)}")
     band = None if audit is None else read_band(audit)
-    found_folders = [folder for folder in find_runs(folders) if not holds_traces(folder)]
-    read = [read_run(folder, split=split, positive=positive) for folder in found_folders]
+    wanted = [folder for folder in find_runs(folders, order=RUNGS) if not holds_traces(folder)]
+    read = [read_run(folder, split=split, positive=positive) for folder in wanted]
     left = [one for one in read if isinstance(one, LeftOut)]
     found = _named([one for one in read if isinstance(one, Run)])
     if not found:
@@ -95,8 +96,7 @@ def compare_runs(
     left += more
     arms = _arms(in_order(runs, RUNGS))
     base = next(name for name, members in arms.items() if any(r.name == first.name for r in members))
-    wanted = _pairs(arms, base, pairs)
-    compared = [_difference(arms, a, b, metric, level, draws, seed) for a, b in wanted]
+    compared = [_difference(arms, *two, metric, level, draws, seed) for two in _pairs(arms, base, pairs)]
     adjusted = holm([d.p_value for d in compared])
     n = len(runs[0].scores)
     differences = tuple(
@@ -187,17 +187,14 @@ def _pairs(arms: dict[str, list[Run]], base: str, more: Sequence[tuple[str, str]
     of_run = {run.name: name for name, members in arms.items() for run in members}
     of_folder = {run.path.name: name for name, members in arms.items() for run in members}
     wanted = [(name, base) for name in arms if name != base]
-    wanted += [
-        (name, other)
-        for name, members in arms.items()
-        for other, theirs in arms.items()
-        if CONTROLS.get(members[0].rung) == theirs[0].rung
-    ]
+    above: list[tuple[str, str]] = []
     for name, members in arms.items():
+        control = CONTROLS.get(members[0].rung)
+        above += [(name, other) for other, theirs in arms.items() if theirs[0].rung == control]
         parent = members[0].parent
-        above = of_run.get(parent, of_folder.get(Path(parent).name)) if parent else None
-        if above and above != name:
-            wanted.append((name, above))
+        found = of_run.get(parent, of_folder.get(Path(parent).name)) if parent else None
+        above += [(name, found)] if found and found != name else []
+    wanted += [(name, other) for name, other in above if (other, name) not in wanted]
     for pair_ in more:
         known = [next((at[one] for at in (dict(zip(arms, arms, strict=True)), of_run, of_folder) if one in at), None)
                  for one in pair_]  # fmt: skip
@@ -253,9 +250,12 @@ def _plain(a: Run, b: Run, metric: str, level: float, draws: int, seed: int) -> 
         answers = [r.scores.scores.tolist() for r in (a, b)]
     else:
         answers = [[{1: "1", 0: "0"}.get(int(p)) for p in r.scores.predicted] for r in (a, b)]
-    return paired_difference(
+    found = paired_difference(
         labels, answers[0], answers[1], positive="1", metric=metric, level=level, draws=draws, seed=seed
     ).difference
+    if metric == "auc" and found.low is not None and found.low == found.high:
+        return Estimate(estimate=found.estimate, method="no interval: it is the same in every draw")
+    return found
 
 
 def _rows(

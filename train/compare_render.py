@@ -123,7 +123,7 @@ def _tables(c: RunComparison) -> _Tables:
     rows: list[list[Cell]] = [
         [
             r.name, r.rung, r.seed, r.rows, *(_value(r.metrics.get(metric)) for metric in names),
-            None if r.cost.seconds is None else round(r.cost.seconds), r.cost.tokens, r.cost.rollouts,
+            _seconds(r.cost.seconds), r.cost.tokens, r.cost.rollouts,
         ]
         for r in c.runs
     ]  # fmt: skip
@@ -160,6 +160,11 @@ def _value(part: Estimate | None) -> str:
         return "–"
     ends = "" if part.low is None or part.high is None else f" ({part.low:.3f} to {part.high:.3f})"
     return f"{part.estimate:.3f}{ends}"
+
+
+def _seconds(value: float | None) -> Cell:
+    """Whole seconds, or one decimal of a short time: as text, which stands at the right all the same."""
+    return None if value is None else round(value) if value >= 100 else f"{value:.1f}"
 
 
 def _p(value: float | None) -> Cell:

@@ -67,14 +67,17 @@ class Run:
     curve: pd.DataFrame = field(repr=False)
 
 
-def find_runs(folders: Iterable[str | Path]) -> list[Path]:
+def find_runs(folders: Iterable[str | Path], *, order: Sequence[str] = ()) -> list[Path]:
     """The run folders among the given ones; a folder without run.json stands for the runs within it.
+
+    These come in the ``order`` of their rungs, then by name.
 
     Raises
     ------
     InputError
         A folder is not there, or holds no run.
     """
+    place = {rung: number for number, rung in enumerate(order)}
     found: list[Path] = []
     for name in folders:
         folder = Path(name)
@@ -86,16 +89,20 @@ def find_runs(folders: Iterable[str | Path]) -> list[Path]:
             raise InputError(
                 f"{folder} holds no run: give folders with a run.json, or one that holds such folders"
             )
-        found += within
+        found += sorted(within, key=lambda path: place.get(_rung(path), len(place)))
     return list(dict.fromkeys(found))
+
+
+def _rung(folder: Path) -> str:
+    try:
+        return str(RunFolder(folder).info.get("rung"))
+    except AuditError:
+        return ""
 
 
 def holds_traces(folder: Path) -> bool:
     """Whether the folder holds a teacher's traces: a step of the ladder without a model to score."""
-    try:
-        return RunFolder(folder).info.get("rung") == "traces"
-    except AuditError:
-        return False
+    return _rung(folder) == "traces"
 
 
 def read_run(folder: Path, *, split: str, positive: str | None) -> Run | LeftOut:

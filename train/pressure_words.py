@@ -40,7 +40,7 @@ def headline(book: Book, finals: Sequence[Final]) -> tuple[str, ...]:
     if not opened:
         return (f"{words}; no holdout was opened.",)
     force = f", {_many(forced, 'time')} again by force" if forced else ", none a second time"
-    words += f"; {_many(len(opened), 'holdout was', 'holdouts were')} opened for a final model{force}."
+    words += f"; the holdout was opened for {_many(len(opened), 'final model')}{force}."
     return words, *(f"{f.run} ({f.split}): {f.verdict}" for f in finals)
 
 
