@@ -86,6 +86,14 @@ def test_a_run_folder_is_its_rollouts(tmp_path: Path) -> None:
     assert read.notes == ()
 
 
+def test_any_data_frame_and_nothing_else() -> None:
+    polars = pytest.importorskip("polars")
+    frame, _ = make_rollouts(Plan(steps=1, groups=2, planted=("cut left out",)), seed=1)
+    pd.testing.assert_frame_equal(read_rollouts(polars.from_pandas(frame)).frame, read_rollouts(frame).frame)
+    with pytest.raises(InputError, match="not a int"):
+        read_rollouts(3)
+
+
 def test_the_cap_is_what_cut_rollouts_reached() -> None:
     frame, _ = make_rollouts(Plan(steps=2, planted=("cap",)), seed=1)
     assert read_rollouts(frame).cap == 180

@@ -95,7 +95,7 @@ def read_rollouts(
     cap: float | None = None,
     close_tag: str = CLOSE_TAG,
 ) -> Rollouts:
-    """Read rollouts from a file, a folder of files (also a run's own folder), or a pandas data frame.
+    """Read rollouts from a file, a folder of files (also a run's own folder), or a data frame (pandas, Polars, Arrow).
 
     Parameters
     ----------
@@ -169,6 +169,8 @@ def _raw(source: Any) -> tuple[pd.DataFrame, str]:
     """The table as it was written, in the order of files and rows, and a name for it."""
     if isinstance(source, pd.DataFrame):
         return source.reset_index(drop=True), "the data frame"
+    if not isinstance(source, str | os.PathLike):
+        return _frame(source), "the data frame"
     path = Path(source)
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
@@ -189,6 +191,16 @@ def _raw(source: Any) -> tuple[pd.DataFrame, str]:
             f"{path}: every line must be a JSON object; name verl's rollout folder or one of its files"
         )
     return pd.DataFrame(lines), str(path)
+
+
+def _frame(source: Any) -> pd.DataFrame:
+    import narwhals as nw
+
+    try:
+        frame: pd.DataFrame = nw.from_native(source, eager_only=True).to_pandas()
+    except TypeError as error:
+        raise InputError(f"rollouts are a path or a data frame, not a {type(source).__name__}") from error
+    return frame.reset_index(drop=True)
 
 
 def _files(folder: Path) -> list[Path]:
