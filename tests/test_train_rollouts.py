@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.errors import ArgumentError, ColumnError, InputError
@@ -55,6 +55,7 @@ def write_ours(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
+@settings(max_examples=40)
 @given(ROWS)
 def test_ours_comes_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]
