@@ -51,7 +51,7 @@ def test_a_run_folder_and_a_choice_on_its_validation(files):
         data, _ = scores_pair("shift", 200, seed=seed)
         data["item"] = split + data["item"]
         data.to_parquet(folder / f"scores-{split}.parquet")
-    done = run("train operating-point run --split test --choose-on run/scores-validation.parquet --draws 100")
+    done = run("train operating-point run --split test --choose-on run --choose-split validation --draws 100")
     assert done.code == 0
     assert "Best balanced accuracy on run/scores-validation.parquet" in done.out.replace("\n", " ")
 

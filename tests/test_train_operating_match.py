@@ -168,7 +168,16 @@ def test_files_must_pair():
 def test_unscored_rows_are_left_out_of_both():
     a, b = scores_pair("shift", 100)
     a.loc[3, "score"] = np.nan
-    assert operating_point(a, against=b, drop_unscored=True, draws=100).n == 99
+    with pytest.raises(InputError, match="1 of 100 rows have no score"):
+        operating_point(a, against=b, draws=100)
+    found = operating_point(a, against=b, drop_unscored=True, draws=100)
+    assert (found.n, found.against.n, found.against.same_decisions) == (99, 99, 1.0)
+    with pytest.raises(InputError, match="lacks 1 items"):  # leaving out unscored rows pairs no other ones
+        operating_point(a, against=b[1:], drop_unscored=True, draws=100)
+    b.loc[5, "score"] = np.nan
+    some = operating_point(a, against=b, drop_unscored=True, draws=100)
+    assert some.ranking == {}
+    assert any("AUC is not compared: 1 rows" in note for note in some.notes)
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,7 @@ def test_files_must_pair_and_a_must_have_scores():
     with pytest.raises(InputError, match="lacks 1 items"):
         route(a, b[1:], draws=100)
     assert route(a, b[1:], common=True, draws=100).n == 49
-    with pytest.raises(InputError, match="no column 'score'"):
+    with pytest.raises(InputError, match="no row has a score"):
         route(a.drop(columns="score"), b, draws=100)
     assert route(a.assign(confidence=range(50)).drop(columns="score"), b, draws=100).n == 50
 

@@ -84,6 +84,9 @@ def operating_point(
             help="Other rows of the model, to choose the best threshold on.",
         ),
     ] = None,
+    choose_split: Annotated[
+        str | None, typer.Option("--choose-split", metavar="NAME", help="Which split of --choose-on.")
+    ] = None,
     stratified: Annotated[
         bool, typer.Option("--stratified", help="Keep the number of rows of each class in every draw.")
     ] = False,
@@ -113,10 +116,10 @@ def operating_point(
 
     check_outputs(scores, out, html)
     result = measure(
-        scores, against=against, match=match, margin=margin, choose_on=choose_on, stratified=stratified,
-        positive=positive, split=split, cluster=cluster, common=common, drop_unscored=drop_unscored,
-        columns=Columns(item=item, label=label, score=score, prediction=prediction), level=level, draws=draws,
-        seed=seed,
+        scores, against=against, match=match, margin=margin, choose_on=choose_on, choose_split=choose_split,
+        stratified=stratified, positive=positive, split=split, cluster=cluster, common=common,
+        drop_unscored=drop_unscored, columns=Columns(item=item, label=label, score=score, prediction=prediction),
+        level=level, draws=draws, seed=seed,
     )  # fmt: skip
     if html is not None:
         from train.operating_page import operating_page

@@ -21,7 +21,7 @@ from train.draws import bootstrap, fold_weights, interval_of, percentile_limits
 from train.metrics import DECISION_METRICS, RANKING_METRICS, Floats, Ints, Ranking, count, decision_metric
 from train.operating_match import MatchOn, match_run
 from train.operating_results import BestThreshold, Curve, OperatingPoint, Point
-from train.scores import Columns, Scores, read_scores
+from train.scores import Columns, Scores, read_scores, scored_rows
 from train.scores_pairs import pair
 
 __all__ = ["operating_point"]
@@ -37,6 +37,7 @@ def operating_point(
     match: MatchOn = "recall",
     margin: float = 0.002,
     choose_on: Any = None,
+    choose_split: str | None = None,
     positive: str | None = None,
     split: str | None = None,
     cluster: str | None = None,
@@ -54,7 +55,7 @@ def operating_point(
     ----------
     scores, against, choose_on:
         Score files, run folders or data frames (:func:`train.scores.read_scores`): the rows to judge; another run's
-        decisions on the same rows; other rows of the same model to choose the best threshold on.
+        decisions on the same rows; other rows of the same model to choose the best threshold on (of ``choose_split``).
     match, margin:
         What the threshold matches of the other run, and the difference that does not matter.
     cluster, stratified:
@@ -71,32 +72,33 @@ def operating_point(
     """
     check_level(level)
     reading: dict[str, Any] = {"split": split, "columns": columns}
-    ours = read_scores(
-        scores, positive=positive, cluster=cluster, need_scores=True, drop_unscored=drop_unscored, **reading
-    )
+    ours = read_scores(scores, positive=positive, cluster=cluster, **reading)
     other = None
     if against is not None:
-        ours, other = pair(
-            ours,
-            read_scores(against, positive=ours.positive, **reading),
-            common=common or bool(drop_unscored and ours.notes),
-        )
+        ours, other = pair(ours, read_scores(against, positive=ours.positive, **reading), common=common)
+    everything, ours = ours, scored_rows(ours, drop=drop_unscored)
+    if other is not None:
+        other = other.take(np.flatnonzero(~np.isnan(everything.scores)))
     _check_classes(ours)
     order = np.argsort(-ours.scores, kind="stable")  # rows in order of score are counted fastest
     ours, other = ours.take(order), None if other is None else other.take(order)
     strata = _strata(ours) if stratified else None
     chosen = None
     if choose_on is not None:
-        # a run folder has another split to choose on; a file is taken whole
-        rows = read_scores(choose_on, positive=ours.positive, columns=columns, need_scores=True)
-        _check_classes(rows)
-        chosen = rows
+        chosen = read_scores(
+            choose_on, positive=ours.positive, columns=columns, split=choose_split, need_scores=True
+        )
+        _check_classes(chosen)
     how: dict[str, Any] = {"level": level, "draws": draws, "seed": seed}
     parts = _measured(ours, chosen, strata, **how)
     ranking: dict[str, Estimate] = {}
+    notes = list(ours.notes if other is None else (*ours.notes, *other.notes))
     if other is not None and other.scored:
         ranking = _ranking_differences(ours, other, strata, **how)
-    notes = list(ours.notes if other is None else (*ours.notes, *other.notes))
+    elif other is not None and not np.isnan(other.scores).all():
+        notes.append(
+            f"AUC is not compared: {int(np.isnan(other.scores).sum()):,} rows of {other.source} have no score"
+        )
     if len(np.unique(ours.scores)) == 1:
         notes.append("all scores are equal: there is no threshold to choose")
     elif len(np.unique(ours.scores)) < min(20, len(ours)):

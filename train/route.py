@@ -19,7 +19,7 @@ from train.route_cascade import SHARES, Cascade, confidence_of, cuts
 from train.route_oracle import ambiguity, mcnemar, oracle_gap
 from train.route_results import Band, BestShare, CascadePoint, Crosstab, Route, RouteMetric
 from train.route_words import sentences
-from train.scores import Columns, Scores, read_scores
+from train.scores import Columns, Scores, read_scores, scored_rows
 from train.scores_pairs import ambiguous_items, pair
 
 __all__ = ["route"]
@@ -79,12 +79,10 @@ def route(
     _check(metric, cost_a, cost_b, margin, flip_rate)
     reading: dict[str, Any] = {"split": split, "columns": columns}
     first = read_scores(a, positive=positive, cluster=cluster, **reading)
+    first, second = pair(first, read_scores(b, positive=first.positive, **reading), common=common)
     if first.confidence is None:
-        first = read_scores(
-            a, positive=positive, cluster=cluster, need_scores=True, drop_unscored=drop_unscored, **reading
-        )
-    second = read_scores(b, positive=first.positive, **reading)
-    first, second = pair(first, second, common=common or drop_unscored)
+        everything, first = first, scored_rows(first, drop=drop_unscored)
+        second = second.take(np.flatnonzero(~np.isnan(everything.scores)))
     flags = first.ambiguous
     if conflicts is not None:
         flags = ambiguous_items(conflicts, first.items, column=conflicts_item)

@@ -21,7 +21,7 @@ from audit.errors import ArgumentError, ColumnError, InputError
 from audit.reading import Table, open_table
 from train.metrics import Bools, Floats, Ints
 
-__all__ = ["Columns", "Scores", "read_scores"]
+__all__ = ["Columns", "Scores", "read_scores", "scored_rows"]
 
 _YES, _NO = {"1", "1.0", "true", "yes"}, {"0", "0.0", "false", "no", ""}
 _CONFLICT_OWN = (
@@ -129,7 +129,7 @@ def read_scores(
     """
     names = columns or Columns()
     if isinstance(source, Scores):
-        return _with_scores(source, names.score, drop_unscored) if need_scores else source
+        return scored_rows(source, drop=drop_unscored) if need_scores else source
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         source, split = _file_of(Path(source), split), None
     with open_table(source) as table:
@@ -203,21 +203,28 @@ def _parsed(
         confidence=_floats(data["confidence"], n, source, "confidence", upper=math.inf) if has["confidence"] else None,
         notes=tuple(notes),
     )  # fmt: skip
-    return _with_scores(found, names.score, drop_unscored) if need_scores else found
+    return scored_rows(found, drop=drop_unscored) if need_scores else found
 
 
-def _with_scores(found: Scores, column: str, drop: bool) -> Scores:
+def scored_rows(found: Scores, *, drop: bool = False) -> Scores:
+    """The rows, if all have a score; with ``drop`` those that have one, with a note about the others.
+
+    Raises
+    ------
+    InputError
+        A row has no score, or none has one.
+    """
     without = np.isnan(found.scores)
     if not without.any():
         return found
     first, many = found.items[int(np.argmax(without))], int(without.sum())
+    if without.all():
+        raise InputError(f"{found.source}: no row has a score: a column with P(positive) is needed")
     if not drop:
         raise InputError(
-            f"{found.source}: {many:,} of {len(found):,} rows have no {column} (item {first!r} first): score them, or "
+            f"{found.source}: {many:,} of {len(found):,} rows have no score (item {first!r} first): score them, or "
             "leave them out with --drop-unscored"
         )
-    if without.all():
-        raise InputError(f"{found.source}: no row has a {column}: fill that column")
     return found.take(np.flatnonzero(~without), f"{many:,} rows without a score are left out")
 
 
