@@ -22,8 +22,8 @@ from tests import grpo_pieces as pieces  # noqa: E402
 from tests import naive_grpo, tiny_model  # noqa: E402
 from train.checkpoints import checkpoint_step, last_checkpoint  # noqa: E402
 from train.config import GrpoSettings, ModelSettings  # noqa: E402
-from train.grpo import grpo_config, prompt_order, train_grpo  # noqa: E402
-from train.models import LoadedModel, add_lora, load_model, quiet  # noqa: E402
+from train.grpo import RolloutReward, grpo_config, prompt_order, train_grpo  # noqa: E402
+from train.models import LoadedModel, add_lora, load_model, quiet, scorer_for  # noqa: E402
 from train.rollouts import read_rollouts  # noqa: E402
 from train.run_folder import RunFolder  # noqa: E402
 from train.task import Example, Task  # noqa: E402
@@ -285,3 +285,59 @@ def test_no_examples(folder: Path, tmp_path: Path) -> None:
     loaded = loaded_with_lora(folder)
     with pytest.raises(ArgumentError, match="one example at least"):
         train_grpo(loaded, [], TASK, settings=SETTINGS, run=RunFolder(tmp_path), seed=1, think=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"), [({"vllm": True}, "pip install vllm"), ({"accumulation": 5}, "12 completions a step")]
+)
+def test_what_cannot_be_done_is_said_before_anything_is_sampled(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], told: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    run = RunFolder(tmp_path / "run")
+    with pytest.raises(ArgumentError, match=told):
+        train_grpo(
+            loaded_with_lora(folder), examples(), TASK, settings=replace(SETTINGS, **change), run=run, seed=1,
+            think=False,
+        )  # fmt: skip
+    assert not run.rollouts.exists()
+
+
+def test_a_model_without_an_adapter(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="trains an adapter"):
+        train_grpo(
+            load_model(pieces.model_settings(folder)), examples(), TASK, settings=SETTINGS,
+            run=RunFolder(tmp_path), seed=1, think=False,
+        )  # fmt: skip
+
+
+def test_a_run_killed_before_it_saved_its_adapter(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(SETTINGS, steps=2)
+    whole, _ = train(folder, tmp_path / "whole", settings)
+    with monkeypatch.context() as patch:
+        patch.setattr("train.grpo.save_adapter", _fail)
+        with pytest.raises(MemoryError):
+            train(folder, tmp_path / "cut", settings)
+    run, _ = train(folder, tmp_path / "cut", settings)
+    one, other = weights(whole), weights(run)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert run.curve()["step"].tolist() == [1, 2]
+    assert len(pd.read_parquet(run.rollouts)) == 24
+
+
+def _fail(*_: Any) -> None:
+    raise MemoryError
+
+
+def test_a_reward_is_told_what_was_cut(folder: Path, tmp_path: Path) -> None:
+    loaded = load_model(pieces.model_settings(folder))
+    ids = loaded.tokenizer("1", add_special_tokens=False)["input_ids"]
+    for mode, cut in (("zero", 0.0), ("mask", 0.0), ("exclude", None)):
+        reward = RolloutReward(
+            scorer_for(loaded, ["0", "1"], think=False), decode=loaded.tokenizer.decode, ends=loaded.ends,
+            settings=replace(SETTINGS, truncated=mode), cap=2, folder=tmp_path, run=mode,
+        )  # fmt: skip
+        told = reward(completion_ids=[[*ids, loaded.end], [*ids, *ids], ids], item=["a"] * 3, label=["1"] * 3)
+        assert told == [1.0, cut, cut]

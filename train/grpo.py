@@ -8,6 +8,7 @@ that hit the cap is a choice (``settings.truncated``).
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import math
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -88,6 +89,10 @@ def train_grpo(
         w.requires_grad for w in loaded.model.parameters()
     ):
         raise ArgumentError("GRPO trains an adapter: give the model one with add_lora or load_adapter")
+    if settings.vllm and importlib.util.find_spec("vllm") is None:
+        raise ArgumentError(
+            "grpo.vllm samples with vLLM, which is not installed: pip install vllm, or set it to false"
+        )
     chats = [task.messages(example.values, think=think) for example in examples]
     prompts = prompts_of(loaded, chats, think=think)
     order = prompt_order(len(examples), settings.steps * settings.prompts, seed=seed)
