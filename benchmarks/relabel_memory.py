@@ -1,14 +1,18 @@
 """Peak memory of a whole relabelling run against the number of rows.
 
-    python benchmarks/relabel_memory.py [10000 100000 1000000]
+    python benchmarks/relabel_memory.py [10000 100000 1000000] [--characters 230] [--generated] [--served]
 
-Each size runs in a process of its own: read the table, judge every row (distinct texts of about 230 characters) with
-the journal on, escalate 15 %, adjudicate, write the relabelled table. Replies come from a stub instead of HTTP, so
-that a million rows take minutes; everything else is a real run. Printed: seconds and peak resident memory.
+Each size runs in a process of its own: read the table, judge every row (distinct texts) with the journal on, escalate
+15 %, adjudicate, write the relabelled table. Replies come from a stub instead of HTTP, so that a million rows take
+minutes; everything else is a real run. Printed: seconds and peak resident memory.
+
+``--generated`` takes the rows from a generator instead of a CSV file: what then grows is not the reader's. ``--served``
+asks a rehearsal server (in yet another process) over HTTP, without an adjudicator.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import csv
 import json
@@ -17,8 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +36,64 @@ RUBRIC = (
 )
 
 
-def write_table(path: Path, rows: int) -> None:
-    """``rows`` different texts."""
+def rows_of(rows: int, characters: int) -> Iterator[tuple[str, str, str]]:
+    """``rows`` different texts of about so many characters."""
+    filler = ("the quick brown fox jumps over it " * (1 + characters // 34))[:characters]
+    for row in range(rows):
+        yield str(row), f"Item {row}: {filler}", "yes" if row % 2 else "no"
+
+
+HEAD = ("id", "text", "label")
+
+
+def write_table(path: Path, rows: int, characters: int = 204) -> None:
+    """The rows as a CSV file."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["id", "text", "label"])
-        for row in range(rows):
-            writer.writerow(
-                [row, f"Item {row}: " + "the quick brown fox jumps over it " * 6, "yes" if row % 2 else "no"]
-            )
+        writer.writerow(HEAD)
+        writer.writerows(rows_of(rows, characters))
+
+
+class Generated:
+    """What a run needs of `audit.reading.Table`, without a file."""
+
+    columns = HEAD
+
+    def __init__(self, rows: int, characters: int) -> None:
+        import duckdb
+
+        self.size, self.con = (rows, characters), duckdb.connect()
+
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[list[tuple[str, ...]]]:
+        """Batches, as the reader gives them."""
+        places = [HEAD.index(name) for name in columns or HEAD]
+        source = (tuple(row[place] for place in places) for row in rows_of(*self.size))
+        while batch := list(islice(source, 2_000)):
+            yield batch
+
+    def __enter__(self) -> Generated:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.con.close()
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The base URL of a rehearsal server in a process of its own."""
+    code = (
+        "import sys; from relabel.rehearse import RehearsalServer, Script\n"
+        "with RehearsalServer(Script(truth={}, labels=('no', 'yes'))) as server:\n"
+        "    print(server.base_url, flush=True); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=pipe, stdout=pipe, text=True
+    ) as server:
+        if server.stdin is None or server.stdout is None:
+            raise SystemExit("no pipes to the server")
+        yield server.stdout.readline().strip()
+        server.stdin.close()
 
 
 class Stub:
@@ -69,28 +123,31 @@ class Stub:
         )
 
 
-def one(rows: int) -> dict[str, float]:
+def one(rows: int, *, characters: int, generated: bool, http: bool) -> dict[str, float]:
     """Run with so many rows in this process; seconds and peak memory in MB (before the run, and in all)."""
     from relabel import engine
+    from relabel import run as running
     from relabel.connect import wishes
     from relabel.pipeline import Judge
-    from relabel.run import Job
 
     @asynccontextmanager
     async def connect(where: Any, *, rubric: Any, settings: Any, **_: Any) -> AsyncIterator[Judge]:
         yield Judge(client=Stub(where.model), params=wishes(rubric, settings))
 
-    engine.connect = connect  # type: ignore[assignment]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_table(folder / "data.csv", rows)
+    if not http:
+        engine.connect = connect  # type: ignore[assignment]
+    if generated:
+        running.open_table = lambda source: Generated(rows, characters)  # type: ignore[assignment,misc,return-value]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        write_table(folder / "data.csv", 1 if generated else rows, characters)
         (folder / "rubric.md").write_text(RUBRIC)
-        job = Job(
+        job = running.Job(
             source=folder / "data.csv",
             rubric=folder / "rubric.md",
             judge="judge",
-            adjudicator="adjudicator",
-            base_url="http://127.0.0.1:1/v1",
+            adjudicator=None if http else "adjudicator",
+            base_url=stack.enter_context(served()) if http else "http://127.0.0.1:1/v1",
             out=folder / "clean.csv",
             label="label",
         )
@@ -99,7 +156,8 @@ def one(rows: int) -> dict[str, float]:
         seconds = time.perf_counter() - began
         if result.rows != rows or result.without_verdict:
             raise SystemExit(f"the run is not whole: {result.summary()}")
-        return {"rows": rows, "seconds": seconds, "before": before, "peak": peak()}
+        size = (folder / "data.csv").stat().st_size / 1e6
+        return {"rows": rows, "seconds": seconds, "before": before, "peak": peak(), "megabytes": size}
 
 
 def peak() -> float:
@@ -117,24 +175,33 @@ def peak() -> float:
     )
 
 
-def measure(rows: int) -> dict[str, float]:
+def measure(rows: int, *more: str) -> dict[str, float]:
     """`one` in a fresh process."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--one", str(rows)], check=True, capture_output=True, text=True, cwd=ROOT
-    )
+    command = [sys.executable, __file__, "--one", str(rows), *more]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def main() -> None:
     """Print a line for each size."""
     sys.path.insert(0, str(ROOT))
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(one(int(sys.argv[2]))))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--characters", type=int, default=204)
+    parser.add_argument("--generated", action="store_true")
+    parser.add_argument("--served", action="store_true")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        how = {"characters": asked.characters, "generated": asked.generated, "http": asked.served}
+        print(json.dumps(one(asked.rows[0], **how)))
         return
-    for rows in [int(text) for text in sys.argv[1:]] or [10_000, 100_000, 1_000_000]:
-        found = measure(rows)
+    more = [f"--characters={asked.characters}"]
+    more += [f"--{name}" for name in ("generated", "served") if getattr(asked, name)]
+    for rows in asked.rows:
+        found = measure(rows, *more)
         print(
-            f"{rows:>9,} rows: {found['seconds']:7.1f} s, {found['peak']:5.0f} MB at most"
+            f"{rows:>9,} rows, {found['megabytes']:,.0f} MB: {found['seconds']:7.1f} s, {found['peak']:5.0f} MB at most"
             f" ({found['before']:.0f} MB before the run)",
             flush=True,
         )

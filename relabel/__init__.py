@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from relabel.agree import audit_pipeline
+    from relabel.agree_plan import plan_audit
     from relabel.batch import collect_batch, write_batch
+    from relabel.batch_run import run_batch
     from relabel.calibration import calibrate
     from relabel.capabilities import Capabilities, verdict_params
     from relabel.client import JudgeClient
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agree": ("audit_pipeline",),
+    "agree_plan": ("plan_audit",),
     "batch": ("collect_batch", "write_batch"),
+    "batch_run": ("run_batch",),
     "calibration": ("calibrate",),
     "capabilities": ("Capabilities", "verdict_params"),
     "client": ("JudgeClient",),
@@ -77,6 +81,8 @@ __all__ = [
     "export_review",
     "import_review",
     "parse_reply",
+    "plan_audit",
+    "run_batch",
     "verdict_of",
     "verdict_params",
     "write_batch",

@@ -21,13 +21,14 @@ from relabel.agree_results import AgreeResult, NotAccuracy, Stratum
 from relabel.capabilities import Capabilities
 from relabel.decisions import machine_decisions
 from relabel.engine import Engine
+from relabel.escalate import Policy
 from relabel.progress import Progress
 from relabel.prompts import system_text
 from relabel.rubric import Rubric
 from relabel.run import Job
 from relabel.worklist import Decision, Item, Worklist
 
-__all__ = ["audit_pipeline", "draw_sample", "other_orders"]
+__all__ = ["audit_pipeline", "check_options", "draw_sample", "other_orders", "repeated_items", "strata_of"]
 
 Stratification = Mapping[tuple[str, str], Sequence[int]]
 
@@ -66,20 +67,25 @@ def audit_pipeline(
     ArgumentError
         Where the journal does not hold the run, or the run cannot be completed.
     """
-    if items < 2 or draws < 1:
-        raise ArgumentError("--items must be at least 2 and --draws at least 1")
     if gold_weight is not None and job.gold is None:
         raise ArgumentError("--gold-weight is a column of the gold sample; give --gold FILE too")
+    check_options(job, items=items, draws=draws)
+    with job.engine(on_progress=on_progress, on_notice=on_notice) as engine:
+        engine.work()
+        _whole(engine)
+        return _Audit(job, engine, items=items, draws=draws, shuffle=shuffle, level=level).result(gold_weight)
+
+
+def check_options(job: Job, *, items: int, draws: int) -> None:
+    """ArgumentError where the sizes are too small, or the journal does not hold a run with these options."""
+    if items < 2 or draws < 1:
+        raise ArgumentError("--items must be at least 2 and --draws at least 1")
     plan = job.plan()
     if 2 * plan.judge.known < plan.judge.items:
         raise ArgumentError(
             f"the journal answers only {plan.judge.known:,} of {plan.judge.items:,} items with these options;"
             " run audit relabel run with the same options first"
         )
-    with job.engine(on_progress=on_progress, on_notice=on_notice) as engine:
-        engine.work()
-        _whole(engine)
-        return _Audit(job, engine, items=items, draws=draws, shuffle=shuffle, level=level).result(gold_weight)
 
 
 def _whole(engine: Engine) -> None:
@@ -110,12 +116,12 @@ class _Audit:
         self.rubric, self.worklist = engine.rubric, engine.worklist
 
     def result(self, gold_weight: str | None) -> AgreeResult:
-        strata = _strata(self.worklist)
+        strata = strata_of(self.worklist)
         frame = sum(len(found) for found in strata.values())
         if frame < 2:
             raise ArgumentError("fewer than two items have a label: there is nothing to compare")
         sample = draw_sample(strata, self.wanted, rng=self.rng)
-        repeated, reason = self._repeated(strata)
+        repeated, reason = repeated_items(self.worklist, strata, self.wanted, rng=self.rng)
         chosen = set(sample) | set(repeated)
         first = {item: decision for item, decision in machine_decisions(self.worklist) if item in chosen}
         drawn = self._again(chosen)
@@ -154,6 +160,7 @@ class _Audit:
                 Stratum(source=key[0], label=key[1], items=len(found), drawn=taken[key])
                 for key, found in strata.items()
             ),
+            policy=self.engine.policy.to_dict(),
             draws=self.draws,
             temperature=self._temperature(),
             varied=self._varied(),
@@ -172,19 +179,6 @@ class _Audit:
             seed=self.seed,
             journal=str(self.engine.journal.path),
         )
-
-    def _repeated(self, strata: Stratification) -> tuple[tuple[int, ...], str | None]:
-        """Items with two old labels or more, at most as many as wanted; and why there are none."""
-        if self.job.label is None:
-            return (), "no column of old labels was named; give --label COLUMN"
-        counts = np.zeros(self.worklist.items + 1, np.int64)
-        for item, old in self.worklist.links():
-            counts[item] += _is_label(old)
-        several = {key: [item for item in found if counts[item] >= 2] for key, found in strata.items()}
-        chosen = draw_sample(
-            {key: found for key, found in several.items() if found}, self.wanted, rng=self.rng
-        )
-        return chosen, None if chosen else "no labelled item has two old labels"
 
     def _old_labels(self, chosen: Collection[int]) -> dict[int, list[str]]:
         wanted = set(chosen)
@@ -237,6 +231,12 @@ class _Audit:
 
     def _warnings(self, strange: Sequence[str], *, same: bool) -> tuple[str, ...]:
         warnings = []
+        ran = self.engine.journal.policy()
+        if ran is not None and ran != self.engine.policy.to_dict():
+            warnings.append(
+                f"Another pipeline than the run's: it ran with {Policy(**ran).option()}, this audit with"
+                f" {self.engine.policy.option()}. Give the options of the run."
+            )
         if self._temperature() == 0.0:
             warnings.append(
                 "At temperature 0 a deterministic endpoint gives the same prompt the same answer:"
@@ -255,7 +255,21 @@ class _Audit:
         return (*warnings, NotAccuracy)
 
 
-def _strata(worklist: Worklist) -> dict[tuple[str, str], list[int]]:
+def repeated_items(
+    worklist: Worklist, strata: Stratification, wanted: int, *, rng: np.random.Generator
+) -> tuple[tuple[int, ...], str | None]:
+    """Items with two old labels or more, at most as many as wanted; and why there are none."""
+    if worklist.label is None:
+        return (), "no column of old labels was named; give --label COLUMN"
+    counts = np.zeros(worklist.items + 1, np.int64)
+    for item, old in worklist.links():
+        counts[item] += _is_label(old)
+    several = {key: [item for item in found if counts[item] >= 2] for key, found in strata.items()}
+    chosen = draw_sample({key: found for key, found in several.items() if found}, wanted, rng=rng)
+    return chosen, None if chosen else "no labelled item has two old labels"
+
+
+def strata_of(worklist: Worklist) -> dict[tuple[str, str], list[int]]:
     """(source, label) -> items, of all items that the pipeline labelled."""
     found: dict[tuple[str, str], list[int]] = {}
     for item, decision in machine_decisions(worklist):

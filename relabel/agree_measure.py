@@ -168,6 +168,7 @@ def measure_gold(
         accuracy=share(sum(right), sum(labelled), level=level),
         judge=share(sum(label == true for label, true in by_judge), len(by_judge), level=level),
         old=_mean(before, level),
+        old_items=len(before),
         by_source=tuple(sources),
         recall={k: share(confusion[k].get(k, 0), sum(confusion[k].values()), level=level) for k in classes},
         precision={k: share(confusion[k].get(k, 0), clean.count(k), level=level) for k in classes},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from audit.results import Agreement, Breakdown, Ceiling, Disagreement, Estimate, FlipRate, Result
 from relabel.calibration import Calibration
@@ -82,7 +83,7 @@ class GoldReport(Result):
         Gold items, and those that the pipeline labels. Accuracy is over ``labelled``.
     accuracy, judge, old:
         Share of items whose label is gold's: of the pipeline, of the judge alone, and of the old labels (each item
-        once, its labels averaged) where gold items stand in the table.
+        once, its labels averaged) where gold items stand in the table: ``old_items`` of them.
     by_source:
         The pipeline's accuracy by who gave the label (``conflicts`` counts the wrong ones).
     recall, precision:
@@ -100,6 +101,7 @@ class GoldReport(Result):
     accuracy: Estimate
     judge: Estimate
     old: Estimate
+    old_items: int
     by_source: tuple[Breakdown, ...]
     recall: Mapping[str, Estimate]
     precision: Mapping[str, Estimate]
@@ -113,7 +115,7 @@ class GoldReport(Result):
         if self.judge.estimate is not None:
             yield f"  the judge alone: {_figure(self.judge)}"
         if self.old.estimate is not None:
-            yield f"  the old labels: {_figure(self.old)}"
+            yield f"  the old labels: {_figure(self.old)} over {self.old_items:,} items that have one"
         for part in self.by_source:
             yield f"  labels of the {part.value}: {_figure(part)} over {part.items:,} items"
         for label, found in self.recall.items():
@@ -139,6 +141,8 @@ class AgreeResult(Result):
     ----------
     items, frame, drawn, strata:
         Distinct items; those with a label, from which the sample is drawn; items drawn; how.
+    policy:
+        How items were chosen for the adjudicator: kind and value.
     draws, temperature, varied, warnings:
         Fresh draws per item; temperature sent (None: the endpoint's own); what differs between the draws; what the
         figures cannot say.
@@ -161,6 +165,7 @@ class AgreeResult(Result):
     frame: int
     drawn: int
     strata: tuple[Stratum, ...]
+    policy: Mapping[str, Any]
     draws: int
     temperature: float | None
     varied: tuple[str, ...]

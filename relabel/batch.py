@@ -1,9 +1,9 @@
 """The files of OpenAI's Batch API: requests written, output and error files taken in.
 
-A batch is half the price and takes up to a day. Here are only the files: upload them with purpose ``batch``,
-make a batch of each for ``/v1/chat/completions``, and put its output and error files into the same folder. The
-``custom_id`` of a line is the key of its `relabel.records.Request`, so every reply finds the item it is about, and
-is kept in the journal like any other: ``audit relabel run`` then asks only what is missing.
+A batch costs half the price (`PRICE`) and takes up to a day. Here are only the files: upload them with purpose
+``batch``, make a batch of each for ``/v1/chat/completions``, and put its output and error files into the same folder.
+The ``custom_id`` of a line is the key of its `relabel.records.Request`, so every reply finds its item, and is kept
+in the journal like any other: ``audit relabel run`` then asks only what is missing.
 
 Formats: https://platform.openai.com/docs/api-reference/batch (a file holds up to 50,000 requests and 200 MB).
 """
@@ -21,15 +21,26 @@ from relabel.batch_read import format_of, read_folder
 from relabel.batch_write import MAX_BYTES, MAX_REQUESTS, URL, BatchWriter
 from relabel.capabilities import Capabilities, lower
 from relabel.client import RAISE
+from relabel.cost import TokenRate
 from relabel.exchange import sample_seed
 from relabel.journal import Journal
 from relabel.parse import verdict_of
-from relabel.recall import Asked, recalled
+from relabel.recall import UNASKED, Asked, recalled
 from relabel.records import Judged, Reply, Status, Verdict
 from relabel.run import Job
 from relabel.spellings import Spellings
 
-__all__ = ["MAX_BYTES", "MAX_REQUESTS", "BatchCollected", "BatchWritten", "collect_batch", "write_batch"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_REQUESTS",
+    "PRICE",
+    "BatchCollected",
+    "BatchWritten",
+    "collect_batch",
+    "write_batch",
+]
+
+PRICE = 0.5  # of the full price, by the Batch API's own page
 
 CHUNK = 200
 
@@ -38,13 +49,17 @@ BatchRole = Literal["judge", "adjudicator"]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchWritten(Result):
-    """Files written: items asked about, requests (more where an item takes several samples), known items."""
+    """Files written: items asked about, requests (more where an item takes several samples), known items.
+
+    ``cost``: US dollars, about, at the price of a batch; None without a price.
+    """
 
     role: str
     model: str
     items: int
     requests: int
     known: int
+    cost: float | None
     files: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -57,6 +72,7 @@ class BatchWritten(Result):
         lines = [
             f"wrote {self.requests:,} requests about {self.items:,} items for the {self.role} {self.model}"
             f" ({self.known:,} items are known)"
+            + (", price unknown" if self.cost is None else f", about ${self.cost:,.4f} as a batch")
         ]
         lines += [f"  {name}" for name in self.files]
         lines += self.notes
@@ -96,6 +112,7 @@ class BatchCollected(Result):
     learned: tuple[str, ...]
     prompt_tokens: int
     completion_tokens: int
+    cost: float | None
     journal: str
 
     @property
@@ -107,7 +124,8 @@ class BatchCollected(Result):
         """A few lines for a person."""
         told = ", ".join(f"{name} {count:,}" for name, count in self.statuses.items()) or "nothing new"
         lines = [
-            f"took into {self.journal}: {told} ({self.prompt_tokens:,} + {self.completion_tokens:,} tokens)"
+            f"took into {self.journal}: {told} ({self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
+            + (")" if self.cost is None else f", ${self.cost:,.4f} as a batch)")
         ]
         if self.unchanged:
             lines.append(f"{self.unchanged:,} items were there already")
@@ -132,10 +150,12 @@ def write_batch(
     role: BatchRole = "judge",
     max_requests: int = MAX_REQUESTS,
     max_bytes: int = MAX_BYTES,
+    hopeful: bool = False,
 ) -> BatchWritten:
     """Write the requests that ``role`` has no verdict for, in files within the limits; asks nothing.
 
-    The adjudicator's come once the judge is done: which items it gets follows from the judge's confidences.
+    ``hopeful`` leaves out those that got a reply, but no label: only what was lost, or once cut, is written. The
+    adjudicator's come once the judge is done: which items it gets follows from the judge's confidences.
 
     Raises
     ------
@@ -162,22 +182,36 @@ def write_batch(
         notes = []
         if can.format == "json_schema" and can.json_schema is None:
             notes.append(f"{place.model} was not probed: should it turn a parameter down, collect learns it")
-        known = 0
+        known = size = 0
         with BatchWriter(folder, role, max_requests=max_requests, max_bytes=max_bytes) as written:
             for asked in recall.asked(role):
-                if asked.verdict is not None and asked.verdict.status.reusable:
+                if asked.item.answered or (asked.verdict is not None and asked.verdict.status.reusable):
                     known += 1
-                else:
-                    written.add(asked.request.key, _bodies(asked, can))
+                elif not hopeful or _hopeful(asked, recall.journal):
+                    bodies = list(_bodies(asked, can))
+                    written.add(asked.request.key, bodies)
+                    texts = (message["content"].encode() for message in asked.request.messages)
+                    size += len(bodies) * sum(map(len, texts))
+    rate, cost = TokenRate(), None
+    if place.price is not None:
+        cost = PRICE * place.price.cost(rate.prompt(size), written.requests * rate.completion)
     return BatchWritten(
         role=role,
         model=place.model,
         items=written.items,
         requests=written.requests,
         known=known,
+        cost=cost,
         files=tuple(str(path) for path in written.files),
         notes=tuple(notes),
     )
+
+
+def _hopeful(asked: Asked, journal: Journal) -> bool:
+    """Whether another try may help: never asked, lost on the way, or cut by the limit the first time."""
+    if asked.verdict is not None and asked.verdict.status is Status.TRUNCATED:
+        return len(journal.history(asked.request.key)) == 1
+    return asked.verdict is None or asked.verdict.status in UNASKED
 
 
 def _bodies(asked: Asked, can: Capabilities) -> Iterator[dict[str, Any]]:
@@ -233,10 +267,10 @@ def collect_batch(job: Job, *, folder: str | Path, role: BatchRole = "judge") ->
             statuses[str(verdict.status)] = statuses.get(str(verdict.status), 0) + 1
             prompt, completion = prompt + reply.prompt_tokens, completion + reply.completion_tokens
             if len(waiting) >= CHUNK:
-                journal.record(waiting, rubric=recall.rubric.hash)
+                journal.record(waiting, rubric=recall.rubric.hash, price=PRICE)
                 waiting.clear()
         if waiting:
-            journal.record(waiting, rubric=recall.rubric.hash)
+            journal.record(waiting, rubric=recall.rubric.hash, price=PRICE)
         if can != before:
             journal.record_capabilities(can.to_dict(), base_url=place.base_url, model=place.model)
         return BatchCollected(
@@ -249,6 +283,7 @@ def collect_batch(job: Job, *, folder: str | Path, role: BatchRole = "judge") ->
             learned=tuple(sorted(learned)),
             prompt_tokens=prompt,
             completion_tokens=completion,
+            cost=PRICE * place.price.cost(prompt, completion) if place.price else None,
             journal=str(journal.path),
         )
 

@@ -94,6 +94,7 @@ class JournalStatus:
                     "replies": spent.replies,
                     "prompt_tokens": spent.prompt_tokens,
                     "completion_tokens": spent.completion_tokens,
+                    "price_share": spent.share,
                     "cost": cost,
                 }
                 for spent, cost in zip(self.spent, self.costs, strict=True)
@@ -105,6 +106,7 @@ class JournalStatus:
         lines = [f"{self.path}: " + (", ".join(f"{k} {n:,}" for k, n in self.statuses.items()) or "empty")]
         for spent, cost in zip(self.spent, self.costs, strict=True):
             price = "price unknown" if cost is None else f"${cost:,.4f}"
+            price += "" if spent.share == 1 else f" ({spent.share:.0%} of the full price: by batch)"
             lines.append(
                 f"{spent.model} at {spent.base_url}: {spent.replies:,} replies,"
                 f" {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {price}"
@@ -121,8 +123,5 @@ def journal_status(path: str | Path) -> JournalStatus:
             path=str(path),
             statuses=journal.counts(),
             spent=spent,
-            costs=tuple(
-                price.cost(s.prompt_tokens, s.completion_tokens) if price else None
-                for price, s in zip(prices, spent, strict=True)
-            ),
+            costs=tuple(s.cost(price) for price, s in zip(prices, spent, strict=True)),
         )

@@ -129,7 +129,13 @@ def run(
         str | None, typer.Option("--gold", metavar="FILE", help="A sample with right labels, to measure on.")
     ] = None,
     gold_label: Annotated[
-        str | None, typer.Option("--gold-label", metavar="COLUMN", help="The right labels' column in --gold.")
+        str | None,
+        typer.Option(
+            "--gold-label",
+            metavar="COLUMN",
+            help="The right labels' column in --gold (default: gold, gold_label, truth, true_label or label, or the"
+            " only column that is no input).",
+        ),
     ] = None,
     target_agreement: Annotated[
         float | None,
@@ -143,6 +149,15 @@ def run(
     max_tokens: MaxTokens = 512,
     samples: Samples = 5,
     timeout: Timeout = 120.0,
+    batch: Annotated[
+        Path | None,
+        typer.Option(
+            "--batch",
+            metavar="FOLDER",
+            help="Ask by files of the Batch API, at half the price: writes them there, and takes their replies in when"
+            " the same command is given again.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell rows, requests, tokens and cost; ask nothing.")
     ] = False,
@@ -190,7 +205,13 @@ def run(
     console = Console(sys.stderr, quiet=quiet)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end, as on Ctrl-C
     try:
-        result = job.run(on_progress=console.progress, on_notice=console.notice)
+        told: dict[str, Any] = {"on_progress": console.progress, "on_notice": console.notice}
+        if batch is None:
+            result = job.run(**told)
+        else:
+            from relabel.batch_run import run_batch
+
+            result = run_batch(job, folder=batch, **told)
     finally:
         console.close()
         signal.signal(signal.SIGTERM, before)

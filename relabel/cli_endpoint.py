@@ -35,11 +35,12 @@ def probe(
 
     Example: audit relabel probe --judge qwen3 --base-url http://localhost:8000/v1 --journal clean.journal.sqlite
     """
-    from relabel.connect import place
+    from relabel.connect import need_key, place
     from relabel.journal import Journal
     from relabel.probe import probe as find_out
 
     where = place(judge, base_url=base_url)
+    need_key(where)
     seen = asyncio.run(
         find_out(
             model=judge,

@@ -153,6 +153,9 @@ def _agree(
         ),
     ] = None,
     level: Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")] = 0.95,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell items, judgements and cost; ask nothing.")
+    ] = False,
     options: dict[str, Any],
 ) -> Any:
     """Put a sample through the whole pipeline again and measure how far its labels agree with themselves.
@@ -162,6 +165,10 @@ def _agree(
 
     Example: audit relabel agree data.csv --rubric rubric.md --judge gpt-4o-mini --out clean.csv --label label
     """
+    if dry_run:
+        from relabel.agree_plan import plan_audit
+
+        return plan_audit(job, items=items, draws=draws)
     from relabel.agree import audit_pipeline
     from relabel.console import Console
 

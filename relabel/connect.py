@@ -19,7 +19,7 @@ from relabel.journal import Journal
 from relabel.pipeline import Judge
 from relabel.rubric import Rubric
 
-__all__ = ["Place", "Settings", "connect", "place", "wishes"]
+__all__ = ["Place", "Settings", "connect", "need_key", "place", "wishes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def place(
 ) -> Place:
     """Where a model is asked; ``base_url`` is by default ``OPENAI_BASE_URL`` or OpenAI's own.
 
-    The key is in the first of the environment's ``key_variables`` that is set. OpenAI's own endpoint needs one.
+    The key is in the first of the environment's ``key_variables`` that is set.
     """
     for name, value in (("--judge", model), ("--base-url", base_url)):
         if value is not None and not value.strip():
@@ -91,14 +91,20 @@ def place(
         )
     check_url(url)
     key = next((name for name in key_variables if os.environ.get(name, "").strip()), None)
-    if key is None and url == DEFAULT_BASE_URL:
-        raise ArgumentError(f"no key for {url}: set OPENAI_API_KEY, or name another endpoint with --base-url")
     return Place(
         model=model,
         base_url=url,
         price=find_price(model, base_url=url, price_in=price_in, price_out=price_out),
         key_variable=key or key_variables[-1],
     )
+
+
+def need_key(where: Place) -> None:
+    """ArgumentError where an endpoint that takes nothing without a key is about to be asked without one."""
+    if where.base_url == DEFAULT_BASE_URL and not os.environ.get(where.key_variable, "").strip():
+        raise ArgumentError(
+            f"no key for {where.base_url}: set OPENAI_API_KEY, or name another endpoint with --base-url"
+        )
 
 
 def wishes(rubric: Rubric, settings: Settings) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Console:
         """Show where the run stands."""
         if self._quiet:
             return
-        line, now, end = progress.line(), time.monotonic(), progress.done == progress.total
+        line, now, end = progress.line(), time.monotonic(), progress.over
         if self._live:
             width = shutil.get_terminal_size().columns - 1
             self._write("\r" + line[:width].ljust(width))

@@ -18,7 +18,7 @@ from relabel.output import write
 from relabel.people import recall_answers
 from relabel.pipeline import Answer, Judge, Stop, judge_items
 from relabel.progress import Meter, Progress, RoleTotals
-from relabel.records import Verdict
+from relabel.records import Status, Verdict
 from relabel.result import RunResult
 from relabel.rubric import Rubric
 from relabel.threads import RunInterruptedError, run_in_thread
@@ -31,7 +31,7 @@ CHUNK = 256
 
 
 class Engine:
-    """One run's parts. `work` asks, `finish` writes."""
+    """One run's parts. `work` asks (but ``offline`` only the journal), `finish` writes."""
 
     def __init__(
         self,
@@ -46,7 +46,9 @@ class Engine:
         budget: float | None,
         on_progress: Callable[[Progress], None] | None,
         on_notice: Callable[[str], None] | None,
+        offline: bool = False,
     ) -> None:
+        self.offline = offline
         self.rubric, self.worklist, self.journal, self.asked = rubric, worklist, journal, asked
         self.settings, self.policy, self.sample = settings, policy, sample
         self.on_progress, self.notice = on_progress, on_notice or (lambda line: None)
@@ -62,34 +64,30 @@ class Engine:
     def paid(self) -> list[float | None]:
         """US dollars that all runs of the journal have paid so far, per model; None where there is no price."""
         given = {(place.model, place.base_url): place.price for place in self.asked}
-        costs = []
-        for spent in self.journal.spent():
-            price = given.get((spent.model, spent.base_url)) or find_price(
-                spent.model, base_url=spent.base_url
+        return [
+            spent.cost(
+                given.get((spent.model, spent.base_url)) or find_price(spent.model, base_url=spent.base_url)
             )
-            free = not (
-                spent.prompt_tokens or spent.completion_tokens
-            )  # people, and requests without a reply
-            costs.append(
-                price.cost(spent.prompt_tokens, spent.completion_tokens) if price else 0.0 if free else None
-            )
-        return costs
+            for spent in self.journal.spent()
+        ]
 
     def same(self, old: str, new: str) -> bool:
         """Whether an old label, in any spelling that the rubric knows, is the new one."""
         return (self.rubric.canonical(old) or old) == new
 
     def work(self) -> None:
-        """Judge, escalate, adjudicate, and take in what people answered; RunInterruptedError on Ctrl-C."""
-        try:
-            run_in_thread(self._phases, stop=self.stop, notice=self.notice)
-        except KeyboardInterrupt as error:
-            raise self._interrupted() from error
+        """Take in what people answered, judge, escalate, adjudicate; RunInterruptedError on Ctrl-C."""
         answers = recall_answers(self.worklist, journal=self.journal, rubric=self.rubric)
         if answers.older:
             self.notice(
                 f"{answers.older:,} of {answers.count:,} answers of people are of an earlier text of the rubric"
             )
+        if self.offline:
+            self.stop.request("only the journal was asked")
+        try:
+            run_in_thread(self._phases, stop=self.stop, notice=self.notice)
+        except KeyboardInterrupt as error:
+            raise self._interrupted() from error
 
     def _interrupted(self) -> RunInterruptedError:
         return RunInterruptedError(
@@ -117,7 +115,7 @@ class Engine:
                     sample=self.sample, verdicts=tuple(found[item.id] for item in self.sample.items)
                 )
             await self._judge("judge", judge, first)
-        if len(self.asked) == 1 or self.stop.requested:
+        if len(self.asked) == 1 or (self.stop.requested and not self.offline):
             return
         self.escalated = self._escalate()
         self.cuts = self.worklist.cuts()
@@ -261,7 +259,7 @@ class Engine:
             labels=dict(sorted(counts.labels.items())),
             compared=counts.compared,
             kept=counts.kept,
-            stopped=self.stop.reason,
+            stopped="" if self.offline and not counts.statuses[Status.PENDING] else self.stop.reason,
             cost=_sum(totals.cost for totals in self.totals.values()),
             cost_of_journal=_sum(self.paid()),
             seconds=time.monotonic() - began,

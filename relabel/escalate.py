@@ -35,6 +35,11 @@ class Policy:
         """Kind and value."""
         return {"kind": self.kind, "value": self.value}
 
+    def option(self) -> str:
+        """The option that asks for it."""
+        names = {"share": "--escalate", "below": "--escalate-below", "target": "--target-agreement"}
+        return "no --adjudicator" if self.kind == "none" else f"{names[self.kind]} {self.value:g}"
+
 
 def choose_policy(
     *,

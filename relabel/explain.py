@@ -72,15 +72,23 @@ class Explanation:
         return visible("\n".join(lines))  # reasons quote what the endpoint wrote
 
 
-def explain(request: Request, *, journal: Journal, rubric: Rubric) -> Explanation:
-    """Look a request up, and where it has no valid verdict, what was asked instead about the same item."""
+def explain(
+    request: Request, *, journal: Journal, rubric: Rubric, judge: Explanation | None = None
+) -> Explanation:
+    """Look a request up, and where it has no valid verdict, what was asked instead about the same item.
+
+    With ``judge``, what was found for the judge, the request is the adjudicator's, and that it was never made is no
+    fault: only the judge's least sure items go there.
+    """
     records = journal.history(request.key)
     spellings = Spellings(rubric.labels)
     best = journal.find([request.key]).get(request.key)
     verdict = known(best, journal=journal, rubric=rubric, spellings=spellings) if best else None
     reused = verdict is not None and verdict.status.reusable
-    near = () if reused else tuple(_near(request, journal))
-    if verdict is None:
+    near = () if reused else tuple(_near(request, journal, judge))
+    if verdict is None and judge is not None and not near:
+        why = "the adjudicator was not asked about this item; it gets what the judge is least sure of or cannot label"
+    elif verdict is None:
         why = "never asked with exactly this model, endpoint, parameters, messages and repeat index"
     elif reused:
         why = f"will be used again: {verdict.label!r}"
@@ -91,8 +99,11 @@ def explain(request: Request, *, journal: Journal, rubric: Rubric) -> Explanatio
     )
 
 
-def _near(request: Request, journal: Journal) -> Iterator[Near]:
-    latest = {stored.key: stored for stored in journal.same_item(request) if stored.key != request.key}
+def _near(request: Request, journal: Journal, judge: Explanation | None) -> Iterator[Near]:
+    known = {request.key}
+    if judge is not None:
+        known |= {judge.key, *(one.record.key for one in judge.near)}
+    latest = {stored.key: stored for stored in journal.same_item(request) if stored.key not in known}
     for stored in sorted(latest.values(), key=lambda stored: -stored.id)[:5]:
         was = journal.judged(stored).request
         yield Near(record=stored, differences=tuple(_differences(was.to_dict(), request.to_dict())))

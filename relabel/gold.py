@@ -62,10 +62,11 @@ class Gold:
         return calibrate_verdicts(zip(self.verdicts, self.sample.labels, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts (items, those with a verdict, those that agree), and the calibration of each kind of confidence."""
+        """The column, counts (items, with a verdict, in agreement), and the calibration of each kind of confidence."""
         labelled = [v for v in self.verdicts if v.label is not None]
         agreed = sum(v.label == label for v, label in zip(self.verdicts, self.sample.labels, strict=True))
         return {
+            "column": self.sample.column,
             "items": len(self.verdicts),
             "labelled": len(labelled),
             "agreed": agreed,

@@ -22,8 +22,9 @@ from types import TracebackType
 from typing import Any
 
 from audit.errors import AuditError, InputError
+from relabel.cost import Price
 from relabel.journal_file import connect, lock
-from relabel.records import Judged, Reply, Request, Status, Verdict
+from relabel.records import Judged, Reply, Request, Verdict
 
 __all__ = ["Journal", "Spent", "Stored"]
 
@@ -48,13 +49,20 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What one model at one endpoint was paid for, over all runs of the journal."""
+    """What one model at one endpoint was paid for, over all runs, at ``share`` of the list price."""
 
     model: str
     base_url: str
     replies: int
     prompt_tokens: int
     completion_tokens: int
+    share: float = 1.0
+
+    def cost(self, price: Price | None) -> float | None:
+        """US dollars; None without a price, unless nothing was paid for (people, requests without a reply)."""
+        if price is None:
+            return None if self.prompt_tokens or self.completion_tokens else 0.0
+        return self.share * price.cost(self.prompt_tokens, self.completion_tokens)
 
 
 class Journal:
@@ -118,18 +126,19 @@ class Journal:
             cursor = self._con.execute("INSERT INTO run (started, host, pid) VALUES (?, ?, ?)", row)
         self.run = int(cursor.lastrowid or 0)
 
-    def record(self, judged: Iterable[Judged], *, rubric: str) -> None:
+    def record(self, judged: Iterable[Judged], *, rubric: str, price: float = 1.0) -> None:
         """Append finished judgements in one transaction; when it returns, a killed process keeps them.
 
-        ``rubric`` is the hash of the rubric by which the verdicts were read.
+        ``rubric`` is the hash of the rubric by which the verdicts were read, ``price`` the share of the list price
+        that the replies cost.
         """
         at = time.time()
         with self._errors():
             self._con.execute("BEGIN IMMEDIATE")
-            rows = [(*self._row(entry, rubric), at, self.run) for entry in judged]
+            rows = [(*self._row(entry, rubric), at, self.run, price) for entry in judged]
             self._con.executemany(
                 f"INSERT INTO reply (key, item, head, repeat, rubric, {_VERDICT}, prompt_tokens,"
-                f" completion_tokens, last, raw, at, run) VALUES ({', '.join('?' * 18)})",
+                f" completion_tokens, last, raw, at, run, price) VALUES ({', '.join('?' * 19)})",
                 rows,
             )
             self._con.execute("COMMIT")
@@ -143,13 +152,7 @@ class Journal:
             self._head(request),
             request.repeat,
             rubric,
-            str(verdict.status),
-            verdict.label,
-            verdict.confidence,
-            verdict.confidence_kind,
-            _text(verdict.rationale),
-            _text(verdict.clause),
-            _text(verdict.reason),
+            *verdict.to_row(),
             reply.prompt_tokens,
             reply.completion_tokens,
             last,
@@ -204,7 +207,6 @@ class Journal:
 
     def _select(self, where: str, values: Sequence[Any]) -> Iterator[Stored]:
         for row in self._con.execute(f"SELECT {_STORED} FROM reply WHERE {where}", values):
-            status, label, confidence, kind, rationale, clause, reason = row[8:]
             yield Stored(
                 id=row[0],
                 key=row[1].hex(),
@@ -214,15 +216,7 @@ class Journal:
                 rubric=row[5],
                 prompt_tokens=row[6],
                 completion_tokens=row[7],
-                verdict=Verdict(
-                    status=Status(status),
-                    label=label,
-                    confidence=confidence,
-                    confidence_kind=kind,
-                    rationale=rationale,
-                    clause=clause,
-                    reason=reason,
-                ),
+                verdict=Verdict.from_row(row[8:]),
             )
 
     def judged(self, stored: Stored) -> Judged:
@@ -244,14 +238,27 @@ class Journal:
         """Tokens paid so far, per model and endpoint, over all runs."""
         with self._errors():
             rows = self._con.execute(
-                "SELECT json_extract(body, '$.model'), json_extract(body, '$.base_url'), sum(n), sum(i), sum(o)"
-                " FROM (SELECT head, count(*) n, sum(prompt_tokens) i, sum(completion_tokens) o FROM reply"
-                " GROUP BY head) JOIN head ON head.id = head GROUP BY 1, 2 ORDER BY 1, 2"
+                "SELECT json_extract(body, '$.model'), json_extract(body, '$.base_url'), sum(n), sum(i), sum(o),"
+                " price FROM (SELECT head, price, count(*) n, sum(prompt_tokens) i, sum(completion_tokens) o FROM reply"
+                " GROUP BY head, price) JOIN head ON head.id = head GROUP BY 1, 2, price ORDER BY 1, 2, price DESC"
             ).fetchall()
         return tuple(
-            Spent(model=m, base_url=u, replies=n, prompt_tokens=i, completion_tokens=o)
-            for m, u, n, i, o in rows
+            Spent(model=m, base_url=u, replies=n, prompt_tokens=i, completion_tokens=o, share=share)
+            for m, u, n, i, o, share in rows
         )
+
+    def policy(self) -> dict[str, Any] | None:
+        """How the last whole run chose for the adjudicator (`note_policy`), or None."""
+        with self._reading("what a run chose by"):
+            row = self._con.execute(
+                "SELECT policy FROM run WHERE policy IS NOT NULL ORDER BY id DESC LIMIT 1"
+            ).fetchone()
+            return None if row is None else dict(json.loads(row[0]))
+
+    def note_policy(self, policy: Mapping[str, Any]) -> None:
+        """Note by what the present run chooses for the adjudicator."""
+        with self._errors():
+            self._con.execute("UPDATE run SET policy = ? WHERE id = ?", (_json(dict(policy)), self.run))
 
     def heard_from(self, *, model: str, base_url: str) -> bool:
         """Whether there is any record of this model at this endpoint."""
@@ -307,8 +314,3 @@ class Journal:
 
 def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _text(value: str) -> str:
-    """SQLite keeps Unicode only: half a surrogate pair, which JSON can carry, becomes a question mark."""
-    return value.encode("utf-8", "replace").decode()

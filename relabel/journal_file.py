@@ -44,6 +44,10 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TRIGGER reply_update BEFORE UPDATE ON reply BEGIN SELECT RAISE(ABORT, 'append-only'); END;
     CREATE TRIGGER reply_delete BEFORE DELETE ON reply BEGIN SELECT RAISE(ABORT, 'append-only'); END;
     """,
+    """
+    ALTER TABLE reply ADD COLUMN price REAL NOT NULL DEFAULT 1;  -- share of the list price: a batch costs half
+    ALTER TABLE run ADD COLUMN policy TEXT;  -- JSON: how a whole run chose for the adjudicator
+    """,
 )
 
 

@@ -214,11 +214,15 @@ class _Run:
             stored = found.get(request.key)
             if stored is not None:
                 verdict = known(stored, journal=self.journal, rubric=self.rubric, spellings=self.spellings)
-                if verdict.status.reusable:
+                if (
+                    verdict.status.reusable or self.stop.requested
+                ):  # then the last word stands, whatever it was
                     self.on_answer(Answer(item, verdict, reused=True))
                     continue
             size = sum(len(message["content"].encode()) for message in request.messages)
-            if self.stop.requested:
+            if item.answered and not request.repeat:
+                self.on_answer(Answer(item, Verdict(status=Status.PENDING, reason="a person has answered")))
+            elif self.stop.requested:
                 self.skip(item)
             else:
                 await self.queue.put((item, request, size))

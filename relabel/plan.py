@@ -14,9 +14,10 @@ from relabel.escalate import Policy
 from relabel.gold import GoldSample
 from relabel.journal import Journal
 from relabel.parse import Spellings
+from relabel.people import recall_answers
 from relabel.pipeline import known
 from relabel.prompts import messages
-from relabel.records import Request, Verdict
+from relabel.records import Request, Status, Verdict
 from relabel.rubric import Rubric
 from relabel.worklist import Item, Worklist, batches
 
@@ -131,6 +132,8 @@ def make_plan(
     book = Journal(journal, read_only=True) if journal.is_file() else None
     try:
         counter = _Counter(rubric=rubric, settings=settings, journal=book)
+        if book is not None:
+            recall_answers(worklist, journal=book, rubric=rubric)
         judge = counter.role(asked[0], worklist.read(), sample, keep=worklist)
         second = None
         if len(asked) > 1:
@@ -219,6 +222,9 @@ class _Counter:
                 if verdict.status.reusable:
                     found[item.id] = verdict
                     continue
+            if item.answered:
+                found[item.id] = Verdict(status=Status.PENDING, reason="a person has answered")
+                continue
             size += sum(len(message["content"].encode()) for message in request.messages)
         return found, size
 

@@ -20,7 +20,8 @@ class Progress:
     """A moment of a run. Times in seconds, cost in US dollars (None without a price).
 
     ``phase`` is ``gold``, ``judge`` or ``adjudicator``; ``done`` of ``total`` items are answered, ``reused`` of
-    them by the journal, ``asked`` by the endpoint. ``compared`` items had an old label; ``kept`` agree with it.
+    them by the journal, ``asked`` by the endpoint; ``unasked`` items were left out (the run stopped, or a person has
+    answered). ``compared`` items had an old label (in the phase ``gold``: gold's); ``kept`` agree with it.
     """
 
     phase: str
@@ -34,6 +35,12 @@ class Progress:
     compared: int
     kept: int
     escalated_share: float | None = None
+    unasked: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is to come."""
+        return self.done + self.unasked >= self.total
 
     @property
     def rate(self) -> float:
@@ -43,15 +50,17 @@ class Progress:
     @property
     def eta(self) -> float | None:
         """Seconds to go at this rate; None before the first reply."""
-        return (self.total - self.done) / self.rate if self.rate else None
+        return (self.total - self.done - self.unasked) / self.rate if self.rate else None
 
     def line(self) -> str:
         """One line for a person."""
         parts = [f"{self.phase} {self.done:,}/{self.total:,}", f"{self.rate:.1f}/s"]
-        if self.eta is not None and self.done < self.total:
+        if self.eta is not None and not self.over:
             parts.append(f"{_clock(self.eta)} to go")
         if self.reused:
             parts.append(f"{self.reused:,} from the journal")
+        if self.unasked:
+            parts.append(f"{self.unasked:,} not asked")
         if self.no_verdict:
             parts.append(f"{self.no_verdict:,} without verdict")
         if self.cost is not None:
@@ -59,7 +68,8 @@ class Progress:
         if self.escalated_share is not None:
             parts.append(f"{self.escalated_share:.1%} escalated")
         if self.compared:
-            parts.append(f"{self.kept / self.compared:.1%} as the old labels")
+            whose = "as gold" if self.phase == "gold" else "as the old labels"
+            parts.append(f"{self.kept / self.compared:.1%} {whose}")
         return " · ".join(parts)
 
 
@@ -150,13 +160,15 @@ class Meter:
 
     def progress(self) -> Progress:
         """Where it stands."""
+        unasked = self.statuses[Status.PENDING] + self.statuses[Status.BUDGET]
         return Progress(
             phase=self.phase,
             total=self.total,
-            done=self.done,
+            done=self.done - unasked,
+            unasked=unasked,
             reused=self.reused,
             asked=self.asked,
-            no_verdict=self.done - self.statuses[Status.OK],
+            no_verdict=self.done - unasked - self.statuses[Status.OK],
             seconds=time.monotonic() - self._began,
             cost=self.cost,
             compared=self.compared,

@@ -21,7 +21,7 @@ from relabel.run import Job, usable
 from relabel.spellings import Spellings
 from relabel.worklist import Item, Role, Worklist, batches
 
-__all__ = ["Asked", "Recall", "recalled"]
+__all__ = ["UNASKED", "Asked", "Recall", "recalled"]
 
 BATCH = 256
 UNASKED = (Status.PENDING, Status.TRANSPORT, Status.BUDGET)
@@ -96,11 +96,11 @@ class Recall:
                 for asked in self._look(self.gold.sample.items, "judge")
             ]
             self.gold = Gold(sample=self.gold.sample, verdicts=tuple(verdicts))
+        self.answered = recall_answers(self.worklist, journal=self.journal, rubric=self.rubric).count
         self._take("judge", self.worklist.read())
         if len(self.places) > 1 and self.pending["judge"] < self.worklist.items - self.worklist.empty:
             self.escalated = self._choose()
             self._take("adjudicator", self.worklist.read(escalated=True))
-        self.answered = recall_answers(self.worklist, journal=self.journal, rubric=self.rubric).count
 
     def _choose(self) -> int:
         """Mark what goes to the adjudicator; nothing yet, where gold cannot tell before the judge is done."""
@@ -123,7 +123,9 @@ class Recall:
             )
             status = [asked.verdict.status if asked.verdict else Status.PENDING for asked in batch]
             self.pending[role] += sum(one is not Status.OK for one in status)
-            self.unasked[role] += sum(one in UNASKED for one in status)
+            self.unasked[role] += sum(
+                one in UNASKED and not asked.item.answered for asked, one in zip(batch, status, strict=True)
+            )
 
 
 @contextmanager

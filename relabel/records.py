@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -193,6 +193,21 @@ class Verdict:
     def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
         """The verdict that `to_dict` wrote."""
         return cls(**{**data, "status": Status(data["status"])})
+
+    def to_row(self) -> tuple[Any, ...]:
+        """The fields in their order as SQLite keeps them: of half a surrogate pair a question mark remains."""
+        return tuple(
+            value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+            for value in self.to_dict().values()
+        )
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Verdict:
+        """The verdict that `to_row` wrote."""
+        return cls.from_dict(dict(zip(_FIELDS, row, strict=True)))
+
+
+_FIELDS = tuple(one.name for one in fields(Verdict))
 
 
 class Judged(NamedTuple):

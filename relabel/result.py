@@ -125,7 +125,8 @@ class RunResult:
             )
         if self.gold is not None:
             lines.append(
-                f"gold: the judge agrees on {self.gold['agreed']:,} of {self.gold['labelled']:,} items"
+                f"gold (column {self.gold['column']}): the judge agrees on {self.gold['agreed']:,} of"
+                f" {self.gold['labelled']:,} items"
             )
             lines += [
                 f"  its confidence ({one['kind']}): {one['confidence']:.3f} on average, right on"

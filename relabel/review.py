@@ -310,4 +310,4 @@ def _read(path: Path) -> Iterator[Answer]:
         for batch in table.rows(list(columns)):
             for cells in batch:
                 row += 1
-                yield flat_answer(dict(zip(columns, cells, strict=True)), place=f"row {row}")
+                yield flat_answer(dict(zip(columns, cells, strict=True)), place=f"row {row} of {path.name}")

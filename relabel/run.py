@@ -11,7 +11,7 @@ from typing import Any
 
 from audit.errors import ArgumentError, ColumnError
 from audit.reading import open_table
-from relabel.connect import Place, Settings, place, wishes
+from relabel.connect import Place, Settings, need_key, place, wishes
 from relabel.engine import Engine
 from relabel.escalate import Policy, choose_policy, gold_needed
 from relabel.explain import Explanation, explain
@@ -208,25 +208,25 @@ class Job:
         rubric, asked, paths = usable(self.rubric), self.endpoints(), self.paths()
         with Journal(paths.journal, read_only=True) as journal, self.worklist(rubric) as worklist:
             item = worklist.item_of(row)
-            return tuple(
-                explain(
-                    Request(
-                        model=where.model,
-                        base_url=where.base_url,
-                        params=wishes(rubric, self.settings),
-                        messages=messages(rubric, item.row),
-                    ),
-                    journal=journal,
-                    rubric=rubric,
+            found: list[Explanation] = []
+            for where in asked:
+                request = Request(
+                    model=where.model,
+                    base_url=where.base_url,
+                    params=wishes(rubric, self.settings),
+                    messages=messages(rubric, item.row),
                 )
-                for where in asked
-            )
+                found.append(
+                    explain(request, journal=journal, rubric=rubric, judge=found[0] if found else None)
+                )
+            return tuple(found)
 
     def run(
         self,
         *,
         on_progress: Callable[[Progress], None] | None = None,
         on_notice: Callable[[str], None] | None = None,
+        offline: bool = False,
     ) -> RunResult:
         """Judge, escalate, adjudicate, write.
 
@@ -236,6 +236,8 @@ class Job:
             Called with a `Progress`, about twice a second.
         on_notice:
             Called with lines for a person.
+        offline:
+            Ask nobody: what the journal does not know stays ``pending``.
 
         Raises
         ------
@@ -246,7 +248,8 @@ class Job:
         """
         began = time.monotonic()
         paths = self.paths()
-        with self.engine(on_progress=on_progress, on_notice=on_notice) as engine:
+        with self.engine(on_progress=on_progress, on_notice=on_notice, offline=offline) as engine:
+            engine.journal.note_policy(engine.policy.to_dict())
             engine.work()
             return engine.finish(out=paths.out, unresolved=paths.unresolved, began=began)
 
@@ -256,9 +259,13 @@ class Job:
         *,
         on_progress: Callable[[Progress], None] | None = None,
         on_notice: Callable[[str], None] | None = None,
+        offline: bool = False,
     ) -> Iterator[Engine]:
         """The opened parts of this job (journal, table, items), for a run or for asking about some items again."""
         rubric, policy, asked, paths = usable(self.rubric), self.policy(), self.endpoints(), self.paths()
+        if not offline:
+            for where in asked:
+                need_key(where)
         self._check(paths)
         sample = self.sample(rubric)
         with Journal(paths.journal, wait=self.wait) as journal, self.worklist(rubric) as worklist:
@@ -273,4 +280,5 @@ class Job:
                 budget=self.budget,
                 on_progress=on_progress,
                 on_notice=on_notice,
+                offline=offline,
             )

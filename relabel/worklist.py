@@ -26,6 +26,8 @@ from relabel.records import Status, Verdict
 __all__ = ["HELPABLE", "ROLES", "Decision", "Item", "Role", "Worklist", "batches", "decide", "normalise"]
 
 T = TypeVar("T")
+Cells = tuple[str | None, ...]
+PART = 1_000_000
 Role = Literal["judge", "adjudicator", "human"]
 ROLES: tuple[Role, ...] = ("judge", "adjudicator", "human")
 
@@ -50,11 +52,15 @@ _VERDICT = "status, label, confidence, confidence_kind, rationale, clause, reaso
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One distinct item: its number (from 1, in file order), the texts a judge reads, its first old label."""
+    """One distinct item: its number (from 1, in file order), the texts a judge reads, its first old label.
+
+    ``answered``: a person has labelled it, so that no model need be asked.
+    """
 
     id: int
     row: Mapping[str, str]
     old: str | None = None
+    answered: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +85,13 @@ def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
     source = iter(things)
     while batch := list(islice(source, size)):
         yield batch
+
+
+def _parts(source: Iterable[list[Cells]]) -> Iterator[list[Cells]]:
+    """The same rows in lists of at most about a million characters, as work on them takes several times their size."""
+    for batch in source:
+        size = sum(len(cell) for cells in batch for cell in cells if cell)
+        yield from batches(batch, max(1, len(batch) * PART // max(size, PART)))
 
 
 class Worklist:
@@ -145,7 +158,7 @@ class Worklist:
         self.table.con.execute("SET threads = 1")  # with more, DuckDB reads far ahead of the reader
         with duckdb.connect() as con:
             con.execute("SET threads = 1")
-            for batch in self.table.rows(self._columns):
+            for batch in _parts(self.table.rows(self._columns)):
                 columns = [list(column) for column in zip(*batch, strict=True)]
                 old = columns[count] if self.label else [None] * len(batch)
                 yield con.execute(f"SELECT {digest}, r FROM {forms}", [old, *columns[:count]]).fetchall()
@@ -157,16 +170,18 @@ class Worklist:
     def read(self, *, escalated: bool = False) -> Iterator[Item]:
         """The items that have text, in file order: all of them, or only the escalated ones."""
         where = "digest IS NOT NULL" + (" AND escalated" if escalated else "")
-        wanted = iter(self._con.execute(f"SELECT first, id FROM item WHERE {where} ORDER BY id"))
-        first, number = next(wanted, (0, 0))
+        answered = "EXISTS (SELECT 1 FROM verdict WHERE item = id AND role = 2)"
+        wanted = iter(self._con.execute(f"SELECT first, id, {answered} FROM item WHERE {where} ORDER BY id"))
+        first, number, by_people = next(wanted, (0, 0, 0))
         at = 0
         for batch in self.table.rows(self._columns):
             for cells in batch:
                 at += 1
                 if at == first:
                     row = {c: normalise(v) for c, v in zip(self.inputs, cells, strict=False)}
-                    yield Item(id=number, row=row, old=cells[len(row)] if self.label else None)
-                    first, number = next(wanted, (0, 0))
+                    old = cells[len(row)] if self.label else None
+                    yield Item(id=number, row=row, old=old, answered=bool(by_people))
+                    first, number, by_people = next(wanted, (0, 0, 0))
             if not first:
                 return
 
@@ -188,21 +203,7 @@ class Worklist:
         place = ROLES.index(role)
         self._con.executemany(
             f"INSERT OR REPLACE INTO verdict (item, role, model, {_VERDICT}) VALUES ({', '.join('?' * 10)})",
-            (
-                (
-                    item,
-                    place,
-                    model,
-                    str(v.status),
-                    v.label,
-                    v.confidence,
-                    v.confidence_kind,
-                    _text(v.rationale),
-                    _text(v.clause),
-                    _text(v.reason),
-                )
-                for item, v in verdicts
-            ),
+            ((item, place, model, *verdict.to_row()) for item, verdict in verdicts),
         )
 
     def escalate_share(self, share: float) -> int:
@@ -244,7 +245,7 @@ class Worklist:
         )
         for item, old, empty, *cells in rows:
             verdicts = {
-                role: (cells[at], _verdict(cells[at + 1 : at + 8]))
+                role: (cells[at], Verdict.from_row(cells[at + 1 : at + 8]))
                 for at, role in zip((0, 8, 16), ROLES, strict=True)
                 if cells[at] is not None
             }
@@ -256,7 +257,7 @@ class Worklist:
             f"SELECT item, {_VERDICT} FROM verdict WHERE role = ? ORDER BY item", (ROLES.index(role),)
         )
         for item, *cells in rows:
-            yield item, _verdict(cells)
+            yield item, Verdict.from_row(cells)
 
     def statuses(self, role: Role) -> dict[str, int]:
         """Status -> number of items, of all that ``role`` was asked about."""
@@ -318,20 +319,3 @@ def decide(verdicts: Mapping[Role, tuple[str, Verdict]], *, empty: bool = False)
 
 def _columns(alias: str) -> str:
     return ", ".join(f"{alias}.{name}" for name in ("model", *_VERDICT.split(", ")))
-
-
-def _verdict(cells: Sequence[Any]) -> Verdict:
-    status, label, confidence, kind, rationale, clause, reason = cells
-    return Verdict(
-        status=Status(status),
-        label=label,
-        confidence=confidence,
-        confidence_kind=kind,
-        rationale=rationale,
-        clause=clause,
-        reason=reason,
-    )
-
-
-def _text(value: str) -> str:
-    return value.encode("utf-8", "replace").decode()

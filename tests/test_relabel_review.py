@@ -470,6 +470,6 @@ def test_two_nameless_rows_that_contradict_are_no_answer(tmp_path, server):
     write_rows(tmp_path / "answers.csv", list(row), [list(one.values()) for one in rows])
     found = import_review(job, tmp_path / "answers.csv")
     assert (found.taken, len(found.contested)) == (0, 1)
-    assert "row 1: people are split" in found.contested[0]
+    assert "row 1 of answers.csv: people are split" in found.contested[0]
     write_rows(tmp_path / "answers.csv", list(row), [list(rows[0].values())] * 2)
     assert import_review(job, tmp_path / "answers.csv").labels == {"rain": 1}
