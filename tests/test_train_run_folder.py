@@ -26,7 +26,12 @@ def test_a_run_records_what_it_was(tmp_path: Path) -> None:
     run = start(tmp_path / "runs" / "one", parent="zero", model="tiny")
     info = json.loads((run.path / "run.json").read_text("utf-8"))
     assert info["config"]["task"]["labels"] == ["0", "1"]
-    assert (info["status"], info["parent"], info["model"], info["finished"]) == ("started", "zero", "tiny", None)
+    assert (info["status"], info["parent"], info["model"], info["finished"]) == (
+        "started",
+        "zero",
+        "tiny",
+        None,
+    )
     assert info["versions"]["python"].startswith("3.")
     assert set(info["git"]) == {"commit", "dirty"}
     assert not run.finished
