@@ -30,8 +30,8 @@ _OTHER_LOSSES = ("cispo", "luspo", "sapo", "vespo")
 _COMPLETION = ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
                "importance_sampling_ratio")  # fmt: skip
 _KNOWN = {*_COMPLETION, "prompt_ids", "prompt_mask", "advantages", "num_items_in_batch"}
-#: The most logits to hold at once off a GPU, 1 GiB; where there are more, TRL's way takes a slice at a time.
-_MOST_LOGITS = 1 << 28
+#: The most logits to hold at once off a GPU, half a GiB; where there are more, TRL's way takes a slice at a time.
+_MOST_LOGITS = 1 << 27
 
 
 def informative_part(
