@@ -285,6 +285,38 @@ def test_adapters_that_do_not_fit_are_refused(folder: Path, tmp_path: Path) -> N
     assert {name.split(".")[-4] for name in adapter_weights(named)} == {"q_proj", "v_proj"}
 
 
+def test_of_a_model_that_reads_pictures_the_language_model_is_loaded(tmp_path: Path) -> None:
+    """Qwen3.5 comes so; its layers of linear attention get the adapter too."""
+    from transformers import Qwen3_5Config, Qwen3_5ForConditionalGeneration
+
+    words = tiny_model.tokenizer()
+    text = {
+        "vocab_size": len(words), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
+        "tie_word_embeddings": True, "pad_token_id": 0, "eos_token_id": 2, "bos_token_id": None,
+    }  # fmt: skip
+    vision = {
+        "depth": 1, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 32,
+        "patch_size": 4,
+    }  # fmt: skip
+    torch.manual_seed(0)
+    with quiet():
+        whole = Qwen3_5ForConditionalGeneration(
+            Qwen3_5Config(text_config=text, vision_config=vision, tie_word_embeddings=True)
+        )
+        whole.save_pretrained(tmp_path)
+        words.save_pretrained(tmp_path)
+    loaded = load_model(settings_of(tmp_path))
+    ids = torch.tensor([[1, 5, 9, 7]])
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.model(ids).logits, whole.eval()(ids).logits)
+    with_adapter = add_lora(loaded, loaded.settings)
+    layers = {name.split(".")[-4] for name in adapter_weights(with_adapter)}
+    assert layers >= {"in_proj_qkv", "out_proj", "q_proj", "down_proj"}
+    assert not any("visual" in name for name in adapter_weights(with_adapter))
+
+
 # --- errors of loading
 
 
