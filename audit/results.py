@@ -12,7 +12,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from audit.results_base import Estimate, Result
-from audit.results_beyond import Moments
+from audit.results_beyond import (
+    DependentPair,
+    ErrorRates,
+    GoldCheck,
+    IdentifiedSet,
+    LatentClasses,
+    MetricLimit,
+    Moments,
+    Range,
+    Rate,
+    Rater,
+    Stratum,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,17 +41,27 @@ __all__ = [
     "ConflictRow",
     "CopiedShare",
     "DataSummary",
+    "DependentPair",
     "Disagreement",
+    "ErrorRates",
     "Estimate",
     "FlipRate",
+    "GoldCheck",
     "GroupSize",
+    "IdentifiedSet",
     "LadderRung",
+    "LatentClasses",
+    "MetricLimit",
     "Moments",
     "OneRival",
+    "Range",
+    "Rate",
+    "Rater",
     "RepeatSummary",
     "Result",
     "Reweighted",
     "Settings",
+    "Stratum",
     "Verdict",
 ]
 
