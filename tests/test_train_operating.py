@@ -160,6 +160,9 @@ def test_two_rows_are_enough_to_answer():
     assert found.best.apparent == 1.0
     json.dumps(found.to_dict(), allow_nan=False)
     assert "AUC 1.0000" in found.summary()
+    assert any("only 2 independent rows" in note for note in found.notes)
+    one = operating_point(data.assign(doc="d"), cluster="doc", draws=100)
+    assert any("only 1 independent clusters" in note for note in one.notes)
 
 
 def test_clusters_widen_the_intervals_and_are_counted():

@@ -331,6 +331,7 @@ def test_missing_answers_go_to_b_first_and_count_as_wrong():
 def test_few_items_still_give_an_answer():
     a, b = routed_pair(5, skill=1.0, seed=3)
     found = route(a, b, draws=100)
+    assert any("only 5 independent items" in note for note in found.notes)
     json.dumps(found.to_dict(), allow_nan=False)
     assert isinstance(found.summary(), str)
 

@@ -16,10 +16,13 @@ from audit.errors import ArgumentError
 from audit.intervals import check_seed, effective_interval
 from audit.results import Estimate
 
-__all__ = ["bootstrap", "check_draws", "fold_weights", "interval_of", "percentile_limits"]
+__all__ = ["FEW_UNITS", "bootstrap", "check_draws", "fold_weights", "interval_of", "percentile_limits"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Fewer rows or clusters than this, and a bootstrap of them is rough.
+FEW_UNITS = 20
 
 #: Cells of one block of bootstrap weights: a block stays near 3 MB, which caches hold.
 _BLOCK_CELLS = 400_000

@@ -17,7 +17,7 @@ import numpy as np
 from audit.errors import ArgumentError, InputError
 from audit.intervals import check_level
 from audit.results import Estimate
-from train.draws import bootstrap, fold_weights, interval_of, percentile_limits
+from train.draws import FEW_UNITS, bootstrap, fold_weights, interval_of, percentile_limits
 from train.metrics import DECISION_METRICS, RANKING_METRICS, Floats, Ints, Ranking, count, decision_metric
 from train.operating_match import MatchOn, match_run
 from train.operating_results import BestThreshold, Curve, OperatingPoint, Point
@@ -98,6 +98,10 @@ def operating_point(
     elif other is not None and not np.isnan(other.scores).all():
         notes.append(
             f"AUC is not compared: {int(np.isnan(other.scores).sum()):,} rows of {other.source} have no score"
+        )
+    if ours.units < FEW_UNITS:
+        notes.append(
+            f"only {ours.units} independent {'rows' if cluster is None else 'clusters'}: intervals are rough"
         )
     if len(np.unique(ours.scores)) == 1:
         notes.append("all scores are equal: there is no threshold to choose")

@@ -122,10 +122,18 @@ def told(
             f"in any metric; {decisions} on {n:,} rows (for other rows up to {room:.4f} is possible)."
         )
     if verdict == "likely threshold shift":
+        left = (
+            f"{n:,} rows leave room for differences up to {room:.4f}; about {_round(rows[0])} would show that they are "
+            f"below {margin:g}."
+        )
+        if same == 1.0:
+            return (
+                f"A pure threshold shift on these rows: {at}, a threshold on our scores makes every decision that "
+                f"{source} makes. {left}"
+            )
         return (
             f"It looks like a pure threshold shift: {at}, {source} differs from a threshold on our scores by at most "
-            f"{largest:.4f} in any metric; {decisions}. {n:,} rows leave room for differences up to {room:.4f}; about "
-            f"{_round(rows[0])} would show that they are below {margin:g}."
+            f"{largest:.4f} in any metric; {decisions}. {left}"
         )
     if verdict in ("gain", "loss"):
         gains, losses = changed(known, margin=margin)

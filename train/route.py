@@ -13,7 +13,7 @@ import numpy as np
 from audit.errors import ArgumentError
 from audit.intervals import check_level
 from audit.results import Estimate
-from train.draws import bootstrap, fold_weights, interval_of, percentile_limits
+from train.draws import FEW_UNITS, bootstrap, fold_weights, interval_of, percentile_limits
 from train.metrics import Bools, Floats, Ints
 from train.route_cascade import SHARES, Cascade, confidence_of, cuts
 from train.route_oracle import ambiguity, mcnemar, oracle_gap
@@ -278,6 +278,10 @@ def _remarks(a: Scores, b: Scores, sure: Floats) -> list[str]:
         f"{int((s.predicted == -1).sum()):,} rows of {s.source} have no answer and count as wrong"
         for s in (a, b) if (s.predicted == -1).any()
     ]  # fmt: skip
+    if a.units < FEW_UNITS:
+        out.append(
+            f"only {a.units} independent {'items' if a.cluster is None else 'clusters'}: intervals are rough"
+        )
     distinct = len(np.unique(sure))
     if distinct < min(20, len(a)):
         out.append(f"a has only {distinct} distinct confidences: within one, items are routed at random")
