@@ -244,6 +244,27 @@ def test_a_seed_gives_one_adapter(folder: Path, task: Task, tmp_path: Path, undi
     assert largest_gap(weights(undisturbed), weights(other)) > 1e-4
 
 
+def test_accumulation_changes_nothing_but_memory(
+    folder: Path, task: Task, tmp_path: Path, undisturbed: RunFolder
+) -> None:
+    run = start(tmp_path)
+    settings = dataclasses.replace(SETTINGS, batch=2, accumulation=4)
+    train_sft(load(folder), rows_of(task), settings=settings, run=run, seed=3)
+    assert largest_gap(weights(undisturbed), weights(run)) < 1e-4
+    assert run.curve()["loss"].tolist() == pytest.approx(undisturbed.curve()["loss"].tolist(), rel=1e-4)
+
+
+def test_half_precision_is_of_the_frozen_weights_alone(folder: Path, task: Task, tmp_path: Path) -> None:
+    settings = ModelSettings(name=str(folder), dtype="bfloat16", device="cpu")
+    loaded = add_lora(load_model(settings, seed=0), settings, seed=0)
+    kinds = {weight.requires_grad: weight.dtype for weight in loaded.model.parameters()}
+    assert kinds == {True: torch.float32, False: torch.bfloat16}
+    run = start(tmp_path)
+    train_sft(loaded, rows_of(task), settings=SETTINGS, run=run, seed=3)
+    assert run.curve()["loss"].iloc[-1] < 0.7 * run.curve()["loss"].iloc[0]
+    assert {one.dtype for one in weights(run).values()} == {torch.float32}
+
+
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
@@ -280,27 +301,53 @@ def script(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGINT"])
-def test_a_run_cut_short_ends_where_it_would_have(
-    folder: Path, task: Task, tmp_path: Path, undisturbed: RunFolder, signal_name: str
-) -> None:
-    done = script(folder, task, tmp_path / "run", signal_name)
-    left = last_checkpoint(tmp_path / "run" / "checkpoints")
-    assert left is not None
-    if signal_name == "SIGKILL":
-        assert done.returncode == -signal.SIGKILL
-        assert left.name == "checkpoint-5", "the last one that was due"
-    else:
-        assert "KeyboardInterrupt" in done.stderr
-        assert left.name == "checkpoint-8", "the step at hand is finished and saved"
-    assert not (tmp_path / "run" / "adapter").exists()
-    (tmp_path / "run" / "checkpoints" / "checkpoint-9").mkdir()  # as a kill leaves it while it is written
-    run = start(tmp_path / "run")
+def check_it_goes_on(folder: Path, task: Task, out: Path, undisturbed: RunFolder) -> None:
+    assert not (out / "adapter").exists()
+    (out / "checkpoints" / "checkpoint-9").mkdir()  # as a kill leaves it while it is written
+    run = start(out)
     train_sft(load(folder), rows_of(task), settings=SETTINGS, run=run, seed=3)
     assert largest_gap(weights(undisturbed), weights(run)) < 1e-6
     assert run.curve()["step"].tolist() == list(range(1, 13))
     assert run.curve()["loss"].tolist() == pytest.approx(undisturbed.curve()["loss"].tolist(), abs=1e-6)
     run.close()
+
+
+def test_a_killed_run_ends_where_it_would_have(
+    folder: Path, task: Task, tmp_path: Path, undisturbed: RunFolder
+) -> None:
+    done = script(folder, task, tmp_path / "run", "SIGKILL")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    left = last_checkpoint(tmp_path / "run" / "checkpoints")
+    assert left is not None
+    assert left.name == "checkpoint-5", "the last one that was due"
+    check_it_goes_on(folder, task, tmp_path / "run", undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_saves_and_ends_where_it_would_have(
+    folder: Path,
+    task: Task,
+    tmp_path: Path,
+    undisturbed: RunFolder,
+    number: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = start(tmp_path)
+    log = run.log
+
+    def stop(*, step: int, **figures: float) -> None:
+        log(step=step, **figures)
+        if step == 7:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(run, "log", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train_sft(load(folder), rows_of(task), settings=SETTINGS, run=run, seed=3)
+    run.close()
+    left = last_checkpoint(tmp_path / "checkpoints")
+    assert left is not None
+    assert left.name == "checkpoint-8", "the step at hand is finished and saved"
+    check_it_goes_on(folder, task, tmp_path, undisturbed)
 
 
 def test_a_run_killed_after_its_last_step_only_saves(

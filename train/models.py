@@ -278,7 +278,7 @@ def _told(name: str, source: str) -> Iterator[None]:
         raise InputError(f"{name}: no such folder: give the folder of a saved model, or its name on the hub")
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except Exception as error:  # the hub's client, tokenizers and safetensors raise errors of their own
         if Path(source).is_dir():
             raise InputError(
                 f"{name}: no model can be loaded from this folder ({_first_line(error)})"
