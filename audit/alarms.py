@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from audit import alarms_labels
+from audit import alarms_beyond, alarms_labels
 from audit.disagreement import estimate_disagreement
 from audit.evidence import Evidence
 from audit.fliprate import estimate_flip_rate, maximum_disagreement
@@ -284,5 +284,6 @@ _CHECKS = (
     _splits,
     _representation,
     *alarms_labels.CHECKS,
+    *alarms_beyond.CHECKS,
     _weightings,
 )

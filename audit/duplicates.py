@@ -9,6 +9,7 @@ from typing import Any
 
 from audit.agreement import estimate_agreement
 from audit.alarms import raise_alarms
+from audit.beyond import check_gold, error_rates, limits_of_metrics
 from audit.breakdowns import break_down, interval_kind, mean_disagreement, reweight
 from audit.ceiling import ceiling_band
 from audit.columns import ChosenColumns, check_columns, guess
@@ -59,6 +60,9 @@ def audit_duplicates(
     merge_labels: bool = False,
     drop_copies: bool = False,
     one_per: str | None = None,
+    errors: bool = False,
+    strata: str | None = None,
+    gold: str | None = None,
     ladder: bool | None = None,
     level: float = 0.95,
     draws: int = 10_000,
@@ -92,6 +96,10 @@ def audit_duplicates(
     merge_labels, drop_copies, one_per:
         Merge spellings of one label; leave copied records out; keep an item's first label for each value of a
         column.
+    errors, strata:
+        Error rates by what the repeats allow; a column of populations with different class shares (Hui & Walter).
+    gold:
+        A column with gold labels, or a file with the item's columns and one more.
     ladder:
         d at every level of normalisation; by default only up to 500,000 rows.
     level, draws, seed, interval:
@@ -126,6 +134,7 @@ def audit_duplicates(
             "--time": time,
             "--split": split,
             "--one-per": one_per,
+            "--strata": strata,
         }
         for option, name in (*named.items(), *(("--by", name) for name in by)):
             check_columns(table, [name] if name is not None else [], option=option)
@@ -133,7 +142,8 @@ def audit_duplicates(
         more = () if one_per is None or one_per in described else (one_per,)
         columns = Columns(
             item=chosen.item, label=chosen.label, label_columns=tuple(label_columns), counts=tuple(counts),
-            row_id=row_id, annotator=annotator, time=time, split=split, by=(*by, *more),
+            row_id=row_id, annotator=annotator, time=time, split=split, by=(*by, *more), strata=strata,
+            gold=gold if gold in table.columns else None,
         )  # fmt: skip
         settings = Settings(
             version=__version__, level=level, draws=draws, seed=seed, normalise=normalise, interval=interval,
@@ -141,7 +151,8 @@ def audit_duplicates(
         )  # fmt: skip
         return audit_table(
             table, columns, settings=settings, classes=classes, ladder=ladder, notes=_notes(chosen, columns),
-            show_conflicts=show_conflicts, conflicts_file=conflicts_file,
+            errors=errors or strata is not None, gold=gold, show_conflicts=show_conflicts,
+            conflicts_file=conflicts_file,
         )  # fmt: skip
 
 
@@ -168,6 +179,8 @@ def audit_table(
     classes: Sequence[str] | None = None,
     ladder: bool | None = None,
     notes: Sequence[str] = (),
+    errors: bool = False,
+    gold: str | None = None,
     show_conflicts: int = 200,
     conflicts_file: str | Path | None = None,
 ) -> AuditResult:
@@ -192,12 +205,16 @@ def audit_table(
     summary = _repeat_summary(repeats, settings.normalise, ladder)
     measured = d.estimate is not None
     copies = _copies(repeats, columns) if measured and not settings.drop_copies else None
+    rates = None
+    if errors:
+        rates = error_rates(repeats, strata=columns.strata, settings=settings, refused=refused)
+    against = check_gold(repeats, gold, rate=rate, level=level) if gold is not None else None
     evidence = Evidence(
         patterns=patterns, d=d, kappa=agreement.kappa, class_rows=repeats.class_rows, unused=_unused(table, columns),
         ladder=summary.ladder, normalise=settings.normalise, spellings=spelling_variants(repeats.classes),
         merged=settings.merge_labels, copies=copies,
         contrasts=_contrasts(repeats, columns) if measured else {}, comparisons=comparisons, split=columns.split,
-        reweighted=reweighted,
+        reweighted=reweighted, moments=band.moments, errors=rates, gold=against,
     )  # fmt: skip
     alarms = raise_alarms(evidence)
     if conflicts_file is not None:
@@ -213,10 +230,13 @@ def audit_table(
         flip_rate=rate,
         ceiling=band,
         agreement=agreement,
+        metrics=limits_of_metrics(patterns, d, rate),
         by=by,
         comparisons=comparisons,
         copied_share=_copied_shares(d, len(repeats.classes), refused=rate.estimate is None),
         reweighted=reweighted,
+        errors=rates,
+        gold=against,
         alarms=alarms,
         settings=settings,
         conflicts=tuple(repeats.conflicts(show_conflicts)),

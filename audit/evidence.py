@@ -10,7 +10,16 @@ import numpy as np
 from scipy import stats
 
 from audit.patterns import CountPatterns, IntArray, PairContrast
-from audit.results import Comparison, Disagreement, Estimate, LadderRung, Reweighted
+from audit.results import (
+    Comparison,
+    Disagreement,
+    ErrorRates,
+    Estimate,
+    GoldCheck,
+    LadderRung,
+    Moments,
+    Reweighted,
+)
 
 __all__ = ["Copies", "Evidence", "deduplicated"]
 
@@ -43,6 +52,9 @@ class Evidence:
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     split: str | None = None
     reweighted: tuple[Reweighted, ...] = ()
+    moments: Moments | None = None
+    errors: ErrorRates | None = None
+    gold: GoldCheck | None = None
 
     @cached_property
     def refused(self) -> str | None:

@@ -179,6 +179,11 @@ class Repeats:
         """
         return [] if self.notes else queries.annotator_pairs(self.con, self._annotators, limit=limit)
 
+    def annotator_votes(self) -> list[tuple[int, str, int, int]]:
+        """(item, annotator, place of the class, times) of the repeated items' labels; empty where nobody is named."""
+        votes = f"{self._annotators} WHERE v IS NOT NULL GROUP BY ALL ORDER BY ALL"
+        return self.con.execute(f"SELECT g, v, code, sum(w)::BIGINT FROM {votes}").fetchall()
+
     def ladder(self, *, force: bool | None = None) -> tuple[Rung, ...]:
         """The repeats at each level of normalisation, the finest first.
 

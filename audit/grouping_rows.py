@@ -46,6 +46,8 @@ class Columns:
     time: str | None = None
     split: str | None = None
     by: tuple[str, ...] = ()
+    strata: str | None = None
+    gold: str | None = None
 
     def __post_init__(self) -> None:
         votes = [*([self.label] if self.label is not None else []), *self.label_columns, *self.counts]
@@ -69,7 +71,7 @@ class Columns:
     @property
     def details(self) -> tuple[str, ...]:
         """The columns that tell rows of one item apart, each once."""
-        named = (self.row_id, self.annotator, self.time, self.split, *self.by)
+        named = (self.row_id, self.annotator, self.time, self.split, *self.by, self.strata, self.gold)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     def check(self, table: Table) -> None:

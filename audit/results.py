@@ -19,6 +19,7 @@ from audit.results_beyond import (
     IdentifiedSet,
     LatentClasses,
     MetricLimit,
+    MetricLimits,
     Moments,
     Range,
     Rate,
@@ -52,6 +53,7 @@ __all__ = [
     "LadderRung",
     "LatentClasses",
     "MetricLimit",
+    "MetricLimits",
     "Moments",
     "OneRival",
     "Range",
@@ -66,7 +68,7 @@ __all__ = [
 ]
 
 #: Version of the layout of ``AuditResult.to_dict()``; the first number changes when a path moves or vanishes.
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,10 +304,13 @@ class AuditResult(Result):
     flip_rate: FlipRate
     ceiling: Ceiling
     agreement: Agreement
+    metrics: MetricLimits = field(default_factory=MetricLimits)
     by: Mapping[str, tuple[Breakdown, ...]] = field(default_factory=dict)
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     copied_share: tuple[CopiedShare, ...] = ()
     reweighted: tuple[Reweighted, ...] = ()
+    errors: ErrorRates | None = None
+    gold: GoldCheck | None = None
     alarms: tuple[Alarm, ...] = ()
     settings: Settings
     conflicts: tuple[ConflictGroup, ...] = field(default=(), metadata={"json": False})

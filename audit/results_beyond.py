@@ -13,6 +13,7 @@ __all__ = [
     "IdentifiedSet",
     "LatentClasses",
     "MetricLimit",
+    "MetricLimits",
     "Moments",
     "Range",
     "Rate",
@@ -171,4 +172,14 @@ class GoldCheck(Result):
     error: Estimate
     flip_rate: float | None
     above: bool | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricLimits(Result):
+    """The limits of all metrics: ``positive`` is the class that counts as positive, ``share`` its share of labels."""
+
+    positive: str | None = None
+    share: float | None = None
+    limits: tuple[MetricLimit, ...] = ()
     reason: str | None = None

@@ -11,14 +11,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("audit", "relabel", "train")
-BOTTOM = {"errors", "results"}
+BOTTOM = {"errors", "results", "results_base", "results_beyond"}
 MATHS = {
     "agreement",
+    "asymmetric",
+    "dawid_skene",
     "ceiling",
     "disagreement",
     "fliprate",
     "homogeneity",
     "intervals",
+    "latent",
+    "metric_limits",
+    "moments",
+    "moments_lp",
     "numeric",
     "paired",
     "patterns",
