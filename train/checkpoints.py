@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,9 @@ from types import FrameType
 from typing import Any
 
 __all__ = ["checkpoint_step", "interrupts", "is_complete", "last_checkpoint", "save_adapter", "train_on"]
+
+#: Seconds within which signals count as one.
+_ONE_SIGNAL = 2.0
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -57,21 +61,23 @@ def save_adapter(model: Any, folder: Path) -> None:
 
 @contextmanager
 def interrupts(ask: Callable[[], None]) -> Iterator[None]:
-    """Calls ``ask`` at the first Ctrl-C or SIGTERM, so that work can end in order; the second one stops at once.
+    """Calls ``ask`` at the first Ctrl-C or SIGTERM, so that work can end in order; a later one stops at once.
 
-    Without effect outside the main thread, where Python sets no signal handlers.
+    Signals within two seconds are one: a launcher of several processes passes on what the terminal has sent
+    already. Without effect outside the main thread, where Python sets no signal handlers.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    seen = 0
+    first: float | None = None
 
     def told(number: int, frame: FrameType | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
+        nonlocal first
+        if first is None:
+            first = time.monotonic()
+            ask()
+        elif time.monotonic() - first > _ONE_SIGNAL:
             raise KeyboardInterrupt
-        ask()
 
     before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
