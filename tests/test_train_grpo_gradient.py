@@ -224,7 +224,8 @@ def test_too_few_rows_are_filled_with_the_shortest() -> None:
     assert factor == 4 / 20
     filled = part["completion_mask"][part["advantages"] == 0]
     assert filled.sum(1).tolist() == [2, 2]  # the shortest there are
-    assert informative_part(batch, loss_type="dapo", rows=99)[0]["advantages"].tolist() == advantages.tolist()
+    whole, factor = informative_part(batch, loss_type="grpo", rows=99)
+    assert (whole["advantages"].tolist(), factor) == (advantages.tolist(), 1.0)
     with pytest.raises(ArgumentError, match=r"'pixel_values' cannot be cut .*skip_uniform"):
         informative_part({**batch, "pixel_values": mask}, loss_type="dapo")
 

@@ -61,8 +61,8 @@ def informative_part(
     lengths = mask.sum(1)
     teaches = (advantages != 0) & (lengths > 0)
     total = len(advantages)
-    kept = max(int(teaches.sum()), rows, 1)
-    if kept >= total:
+    kept = min(max(int(teaches.sum()), rows, 1), total)
+    if kept == total:
         picked = torch.arange(total, device=mask.device)
     else:
         cost = lengths + inputs["prompt_mask"].sum(1)
