@@ -284,7 +284,7 @@ def stop(*, step, **figures):
         os.kill(os.getpid(), getattr(signal, what))
 run.log = stop
 loaded = train_sft(load(Path(model)), rows_of(task), settings=SETTINGS, run=run, seed=3)
-run.scores("test", evaluate(loaded, load_examples(task, seed=0)["test"][:7], task, batch=2)[0])
+run.scores("test", evaluate(loaded, load_examples(task, seed=0)["test"][:7], task, batch=2, share=True)[0])
 """
 
 

@@ -35,6 +35,7 @@ def evaluate(
     think: bool = False,
     cap: int = 384,
     batch: int = 16,
+    share: bool = False,
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Answer every example and measure the answers against the clean key.
 
@@ -45,13 +46,16 @@ def evaluate(
         most likely text is written, up to ``cap`` tokens, and must hold one closed thought and then a label.
     batch:
         Prompts a forward pass.
+    share:
+        All processes of a training call this and share the rows; each gets the whole frame. Otherwise the process
+        that calls it reads all rows.
 
     Returns
     -------
     frame, metrics
         A row an example, in their order. ``label`` is the clean one, ``noisy`` the one it came with; ``score`` is
         P(positive) among the labels, ``p_<label>`` that of each where there are more than two, ``mass`` the
-        probability of all labels together. Several processes share the rows; each gets the whole frame.
+        probability of all labels together.
         With ``think``, ``prediction`` is None where there is no answer (it counts as wrong), ``reason`` says why, and
         the score is read after the close tag, which is put at the end of a thought that lacks one. ``metrics`` are
         those of :func:`train.metrics.binary_metrics`, and how the completions ended.
@@ -68,7 +72,7 @@ def evaluate(
     if not examples:
         raise ArgumentError("there is nothing to evaluate: the split has no examples")
     prompts = prompts_of(loaded, [task.messages(one.values, think=think) for one in examples], think=think)
-    first, step = _share()
+    first, step = _share() if share else (0, 1)
     rows = range(first, len(examples), step)
     mine: dict[str, list[Any]] = {}
     if rows:
