@@ -26,6 +26,7 @@ from trl import GRPOTrainer
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import train.grpo_trainer  # noqa: E402
 from train.config import GrpoSettings, ModelSettings  # noqa: E402
 from train.grpo import grpo_config  # noqa: E402
 from train.grpo_trainer import LeanGRPOTrainer  # noqa: E402
@@ -115,9 +116,14 @@ def main() -> None:
     options.add_argument(
         "--accumulation", type=int, default=1, help="passes that share the completions of a step"
     )
+    options.add_argument(
+        "--skip-alone", action="store_true", help="compute the logits of prompts as TRL does"
+    )
     options.add_argument("--think", action="store_true", help="ask for a thought")
     asked = options.parse_args()
     torch.set_num_threads(asked.threads)
+    if asked.skip_alone:
+        train.grpo_trainer._MOST_LOGITS = 0
     settings = GrpoSettings(
         steps=asked.steps + 1, prompts=asked.prompts, group=asked.group, cap=asked.cap, accumulation=asked.accumulation
     )  # fmt: skip
@@ -131,9 +137,11 @@ def main() -> None:
         chosen = ModelSettings(name=name, dtype="float32", device="cpu")
         with quiet():
             loaded = add_lora(load_model(chosen), chosen)
+        with quiet():
+            models = {Stock: loaded.model, Lean: copy.deepcopy(loaded.model)}
         pair = {
-            kind: trainer_of(kind, copy.deepcopy(loaded.model), loaded, settings, out, asked.think)
-            for kind in (Stock, Lean)
+            kind: trainer_of(kind, model, loaded, settings, out, asked.think)
+            for kind, model in models.items()
         }
         start = {
             name: p.detach().clone() for name, p in pair[Stock].model.named_parameters() if p.requires_grad
