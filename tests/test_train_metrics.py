@@ -200,6 +200,10 @@ def test_limits_of_a_perfect_metric_are_not_of_no_width():
     assert part.high == 1.0
     mcc = interval_of("mcc", -1.0, -np.ones(200), items=30, level=0.95)
     assert (mcc.low, mcc.high > -1.0) == (-1.0, True)
+    normal = interval_of(
+        "mcc", 0.0, np.random.default_rng(0).normal(0.0, 0.1, 2_000), items=10_000, level=0.95
+    )
+    assert (normal.low, normal.high) == pytest.approx((-0.196, 0.196), abs=0.01)
 
 
 def test_draws_without_a_value_are_told():

@@ -83,6 +83,27 @@ def test_the_interval_of_the_difference_covers_the_truth():
     assert held >= 90
 
 
+def test_the_limits_of_equivalence_are_those_of_one_sided_tests():
+    found = matched("retrained", 400, seed=3, draws=1_000)
+    for metric in ("specificity", "f1"):
+        part, limits = found.differences[metric], found.equivalence[metric]
+        ratio = (limits[1] - limits[0]) / (part.high - part.low)
+        assert ratio == pytest.approx(1.645 / 1.960, abs=0.06)
+
+
+def test_decisions_that_are_all_the_same_still_leave_room_on_both_sides():
+    """Scores without an error: only the added rows differ, about one or two of 51 in each class."""
+    data = pd.DataFrame(
+        {"item": range(100), "label": ["1"] * 50 + ["0"] * 50, "score": np.linspace(1, 0, 100)}
+    )
+    found = operating_point(data, against=data, match="share", draws=2_000).against
+    for metric in ("recall", "specificity"):
+        part = found.differences[metric]
+        assert part.estimate == 0.0
+        assert part.low == pytest.approx(-0.05, abs=0.03)
+        assert part.high == pytest.approx(0.05, abs=0.03)
+
+
 def test_more_rows_are_asked_for_where_it_cannot_be_told():
     found = matched("retrained", 300, seed=1)
     assert found.verdict == "unclear"

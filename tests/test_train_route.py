@@ -136,6 +136,8 @@ def test_a_share_that_keeps_the_dear_ones_accuracy_is_found():
     a, b = routed_pair(4_000, skill=1.0, wrong=0.2)
     b["prediction"] = b["label"]  # b is always right
     found = route(a, b, margin=0.02, cost_a=1.0, cost_b=20.0, draws=200)
+    assert (found.best.share, found.best.corrected.estimate) == (1.0, pytest.approx(1.0, abs=0.002))
+    assert found.best.over_a.estimate == pytest.approx(1.0 - found.cascade[0].accuracy.estimate, abs=0.002)
     losses = {p.share: p.over_b.low for p in found.cascade}
     assert 0.0 < found.keeps < 1.0
     assert all(low >= -0.02 for share, low in losses.items() if share >= found.keeps)
