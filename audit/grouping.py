@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import duckdb
 import numpy as np
 
 from audit.errors import ArgumentError
+from audit.grouping_engine import Connection, in_place, row_wise
 from audit.grouping_queries import number
 from audit.grouping_repeats import Repeats, Rung
 from audit.grouping_rows import Columns, Rows, copied, read_rows
@@ -123,10 +123,10 @@ def _identify(rows: Rows, level: str) -> int:
     forms = [f"n{k}" for k in range(len(items))]
     blank = " AND ".join(is_blank(n) if level == "none" else f"{n} = ''" for n in forms)
     con.execute(
-        f"CREATE TEMP TABLE {prefix}found AS SELECT list(r) AS rs, {blank} AS blank "
-        f"FROM {normal_forms(candidates, items, level)} GROUP BY {', '.join(forms)}"
+        f"CREATE TEMP TABLE {prefix}found AS SELECT list(r) AS rs, count(*) AS n, blank "
+        f"FROM {rows.forms(candidates, level, f', {blank} AS blank')} GROUP BY {', '.join(forms)}, blank"
     )
-    twice = " AND len(rs) > 1" if rows.columns.is_long else ""
+    twice = " AND n > 1" if rows.columns.is_long else ""
     con.execute(
         f"CREATE TEMP TABLE {prefix}ids AS "
         f"SELECT unnest(rs) AS r, list_min(rs) AS g FROM {prefix}found WHERE NOT blank{twice}"
@@ -137,16 +137,20 @@ def _identify(rows: Rows, level: str) -> int:
     if rows.labelled == rows.count:
         return blanks
     blank = " AND ".join(map(is_blank, items))
-    unlabelled = f"NOT coalesce({rows.is_labelled}, false)"
-    return blanks + number(con, f"SELECT count(*) FROM {rows.base} WHERE {unlabelled} AND {blank}")
+    unlabelled = f"(SELECT {', '.join(items)} FROM {rows.base} WHERE NOT coalesce({rows.is_labelled}, false))"
+    told = row_wise(con, unlabelled, lambda source: f"(SELECT {blank} AS blank FROM {source})")
+    return blanks + number(con, f"SELECT count(*) FROM {told} WHERE blank")
 
 
 def _find_twins(rows: Rows, labelled: str, level: str) -> None:
     """Make the table ``twins``: the labelled rows (r) whose key occurs more than once or is that of an empty text."""
     con, prefix = rows.con, rows.prefix
+    texts = f"(SELECT r, {', '.join(rows.items)} FROM {labelled})"
+    if in_place(con):
+        _match_keys(rows, texts, _whole_key(rows, level))
+        return
     key = _choose_key(rows, labelled, level)
-    empty = "(SELECT 0 AS r, " + ", ".join(f"'' AS {name}" for name in rows.items) + ")"
-    nothing = number(con, f"SELECT h FROM {key(empty)}")
+    nothing = number(con, f"SELECT h FROM {key(_empty(rows))}")
     con.execute(f"CREATE TEMP TABLE {prefix}keys AS SELECT r, h FROM {key(labelled)}")
     con.execute(f"CREATE TEMP TABLE {prefix}twins (r BIGINT)")
     for twins in _twins(con, f"{prefix}keys", rows.labelled, nothing):
@@ -156,7 +160,28 @@ def _find_twins(rows: Rows, labelled: str, level: str) -> None:
     con.execute(f"DROP TABLE {prefix}keys")
 
 
-def _twins(con: duckdb.DuckDBPyConnection, keys: str, count: int, nothing: int) -> Iterator[IntArray]:
+def _match_keys(rows: Rows, texts: str, key: Callable[[str], str]) -> None:
+    """Make the table ``twins`` on another engine: only keys and row numbers travel, not the texts."""
+    con, prefix = rows.con, rows.prefix
+    nothing = number(con, f"SELECT h FROM {row_wise(con, _empty(rows), key)}")
+    con.execute(f"CREATE TEMP TABLE {prefix}keys AS SELECT r, h FROM {row_wise(con, texts, key)}")
+    twice = f"SELECT h FROM {prefix}keys GROUP BY h HAVING count(*) > 1 OR h = {nothing}"
+    con.execute(f"CREATE TEMP TABLE {prefix}twins AS SELECT r FROM {prefix}keys SEMI JOIN ({twice}) USING (h)")
+
+
+def _empty(rows: Rows) -> str:
+    """A relation of one row, an item of empty texts."""
+    return "(SELECT 0::BIGINT AS r, " + ", ".join(f"'' AS {name}" for name in rows.items) + ")"
+
+
+def _whole_key(rows: Rows, level: str) -> Callable[[str], str]:
+    """The hash of the whole normal form, as h; all blank texts share one."""
+    items, coarse = rows.items, "space" if level == "none" else level
+    names = ", ".join(f"n{k}" for k in range(len(items)))
+    return lambda source: f"(SELECT r, hash({names}) AS h FROM {normal_forms(source, items, coarse)})"
+
+
+def _twins(con: Connection, keys: str, count: int, nothing: int) -> Iterator[IntArray]:
     """Rows whose key is not alone, or is ``nothing``; in parts, so that a large file needs little memory.
 
     Sorting the keys and marking the buckets of those that repeat takes less than half the time of a GROUP BY.
@@ -182,12 +207,8 @@ def _choose_key(rows: Rows, labelled: str, level: str) -> Callable[[str], str]:
     the file, if rows are in no order.
     """
     con, prefix, items = rows.con, rows.prefix, rows.items
-    coarse = "space" if level == "none" else level  # so that all blank texts share a key
-
-    def whole(source: str) -> str:
-        names = ", ".join(f"n{k}" for k in range(len(items)))
-        return f"(SELECT r, hash({names}) AS h FROM {normal_forms(source, items, coarse)})"
-
+    coarse = "space" if level == "none" else level
+    whole = _whole_key(rows, level)
     if level == "punctuation":
         return whole
     spread = f"(SELECT range * {max(1, rows.count // _SAMPLE)} FROM range({_SAMPLE}))"
@@ -212,7 +233,7 @@ def _choose_key(rows: Rows, labelled: str, level: str) -> Callable[[str], str]:
     return chosen
 
 
-def _distinct(con: duckdb.DuckDBPyConnection, keys: str) -> int:
+def _distinct(con: Connection, keys: str) -> int:
     return number(con, f"SELECT count(DISTINCT h) FROM {keys}")
 
 
@@ -225,10 +246,10 @@ def _gather(rows: Rows) -> None:
     prefix = rows.prefix
     details = "".join(f", b.c{k}" for k in range(len(rows.columns.details)))
     if rows.columns.is_long:
-        select = f"l.code, 1::BIGINT AS w, NULL::VARCHAR AS who, {'b.x' if rows.has_extras else 'NULL::UBIGINT AS x'}"
+        select = f"l.code, 1::BIGINT AS w, NULL::VARCHAR AS who, {'b.x' if rows.has_extras else 'NULL::BIGINT AS x'}"
         votes = f"JOIN {rows.labels} l ON l.lab = b.lab"
     else:
-        select = "l.code, v.w, v.who, NULL::UBIGINT AS x"
+        select = "l.code, v.w, v.who, NULL::BIGINT AS x"
         votes = f"JOIN {rows.votes} v ON v.r = i.r JOIN {rows.labels} l ON l.lab = v.lab"
     rows.con.execute(
         f"CREATE TEMP TABLE {prefix}kept AS SELECT i.r, i.g, {select}{details} "
@@ -251,7 +272,7 @@ def _leave_out(rows: Rows, later: str) -> IntArray:
     """Delete the rows of ``kept`` that the query ``later`` names; return how many of each class they were."""
     con, kept = rows.con, f"{rows.prefix}kept"
     gone = con.execute(f"SELECT code, count(*) FROM {kept} WHERE r IN ({later}) GROUP BY code").fetchall()
-    con.execute(f"DELETE FROM {kept} WHERE r IN ({later})")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {kept} AS SELECT * FROM {kept} ANTI JOIN ({later}) USING (r)")
     out = np.zeros(len(rows.classes), np.int64)
     for code, left_out in gone:
         out[code] = left_out

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import duckdb
 import numpy as np
 
+from audit.grouping_engine import Connection
 from audit.patterns import CountPatterns, IntArray, PairContrast
 
 __all__ = [
@@ -42,13 +42,13 @@ class AnnotatorPair(NamedTuple):
     items: IntArray
 
 
-def number(con: duckdb.DuckDBPyConnection, query: str) -> int:
+def number(con: Connection, query: str) -> int:
     """The one whole number that ``query`` gives."""
     return int(con.execute(query).fetchall()[0][0])
 
 
 def count_patterns(
-    con: duckdb.DuckDBPyConnection, votes: str, classes: Sequence[str], *, keys: str = "g"
+    con: Connection, votes: str, classes: Sequence[str], *, keys: str = "g"
 ) -> CountPatterns:
     """Count patterns of the items with at least two votes; items are told apart by the columns ``keys``."""
     found = count_patterns_by(con, f"(SELECT *, '' AS v FROM {votes})", classes, keys=keys)
@@ -56,7 +56,7 @@ def count_patterns(
 
 
 def count_patterns_by(
-    con: duckdb.DuckDBPyConnection, votes: str, classes: Sequence[str], *, keys: str = "g"
+    con: Connection, votes: str, classes: Sequence[str], *, keys: str = "g"
 ) -> dict[str, CountPatterns]:
     """Count patterns for each value of the column ``v`` of ``votes``, from an item's votes with that value."""
     cells = f"SELECT v, {keys}, code, sum(w)::BIGINT AS n FROM {votes} GROUP BY ALL"
@@ -86,7 +86,7 @@ def _decoded(rows: Sequence[tuple[Sequence[int], int]], classes: Sequence[str]) 
     )
 
 
-def value_pairs(con: duckdb.DuckDBPyConnection, votes: str) -> PairContrast:
+def value_pairs(con: Connection, votes: str) -> PairContrast:
     """Pairs of votes that share the value of column ``v`` of ``votes`` against the others; NULL is no value."""
     cells = f"SELECT g, v, code, sum(w) AS n FROM {votes} WHERE v IS NOT NULL GROUP BY ALL"
     values = f"SELECT g, v, sum(n) AS n, sum(n * n) AS s FROM ({cells}) GROUP BY ALL"
@@ -94,7 +94,7 @@ def value_pairs(con: duckdb.DuckDBPyConnection, votes: str) -> PairContrast:
     return _contrast(con, inside, f"SELECT g, code, sum(n) AS n FROM ({cells}) GROUP BY ALL")
 
 
-def adjacent_pairs(con: duckdb.DuckDBPyConnection, votes: str) -> PairContrast:
+def adjacent_pairs(con: Connection, votes: str) -> PairContrast:
     """Pairs of votes of neighbouring rows against the others; ``votes`` has the row as ``r``, each once."""
     steps = (
         "SELECT g, r - lag(r) OVER o = 1 AS adjacent, code <> lag(code) OVER o AS differ "
@@ -107,7 +107,7 @@ def adjacent_pairs(con: duckdb.DuckDBPyConnection, votes: str) -> PairContrast:
     return _contrast(con, inside, f"SELECT g, code, sum(w) AS n FROM {votes} GROUP BY ALL")
 
 
-def _contrast(con: duckdb.DuckDBPyConnection, inside: str, cells: str) -> PairContrast:
+def _contrast(con: Connection, inside: str, cells: str) -> PairContrast:
     """``inside`` has the pairs and conflicts of each item g that count as inside, ``cells`` all its label counts."""
     every = (
         "SELECT g, sum(n) * (sum(n) - 1) // 2 AS pairs, (sum(n) * sum(n) - sum(n * n)) // 2 AS conflicts "
@@ -128,13 +128,13 @@ def _contrast(con: duckdb.DuckDBPyConnection, inside: str, cells: str) -> PairCo
     )
 
 
-def compared_pairs(con: duckdb.DuckDBPyConnection, votes: str) -> int:
+def compared_pairs(con: Connection, votes: str) -> int:
     """How many pairs of annotators (column ``v``) :func:`annotator_pairs` has to look at, summed over items."""
     per_item = f"SELECT count(DISTINCT v) AS m FROM {votes} GROUP BY g"
     return number(con, f"SELECT coalesce(sum(m * (m + 1) // 2), 0)::BIGINT FROM ({per_item})")
 
 
-def annotator_pairs(con: duckdb.DuckDBPyConnection, votes: str, *, limit: int | None) -> list[AnnotatorPair]:
+def annotator_pairs(con: Connection, votes: str, *, limit: int | None) -> list[AnnotatorPair]:
     """Pairs of annotators (column ``v``) who labelled the same items, those with most pairs of labels first."""
     cells = f"SELECT g, v, code, sum(w) AS n FROM {votes} WHERE v IS NOT NULL GROUP BY ALL"
     totals = f"SELECT g, v, sum(n) AS n FROM ({cells}) GROUP BY ALL"
@@ -152,11 +152,10 @@ def annotator_pairs(con: duckdb.DuckDBPyConnection, votes: str, *, limit: int | 
         f"FROM ({pairs}) LEFT JOIN ({agreeing}) USING (g, a, b) WHERE pairs > 0 GROUP BY ALL"
     )
     found = con.execute(
-        f"SELECT a, b, list(pairs ORDER BY pairs, conflicts), list(conflicts ORDER BY pairs, conflicts), "
-        f"list(items ORDER BY pairs, conflicts) FROM ({patterns}) GROUP BY a, b "
+        f"SELECT a, b, list_sort(list([pairs, conflicts, items])) FROM ({patterns}) GROUP BY a, b "
         f"ORDER BY sum(pairs * items) DESC, a, b{'' if limit is None else f' LIMIT {limit:d}'}"
     ).fetchall()
-    return [AnnotatorPair(a, b, *(np.array(column, np.int64) for column in rest)) for a, b, *rest in found]
+    return [AnnotatorPair(a, b, *np.array(cells, np.int64).T) for a, b, cells in found]
 
 
 def minute(text: str) -> str:

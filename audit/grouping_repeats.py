@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
 
-import duckdb
 import numpy as np
 
 from audit import grouping_queries as queries
 from audit.errors import ArgumentError
 from audit.grouping_conflicts import conflict_groups
+from audit.grouping_engine import Connection, row_wise
 from audit.grouping_queries import AnnotatorPair
 from audit.grouping_rows import Columns, Rows, copied
-from audit.normalise import LEVELS, is_blank, normal_forms
+from audit.normalise import LEVELS, is_blank
 from audit.patterns import CountPatterns, IntArray, PairContrast
 from audit.results import ConflictGroup
 
@@ -101,7 +101,7 @@ class Repeats:
         return self.source.columns
 
     @property
-    def con(self) -> duckdb.DuckDBPyConnection:
+    def con(self) -> Connection:
         """The connection that holds the tables."""
         return self.source.con
 
@@ -150,10 +150,19 @@ class Repeats:
         elif column == "__minute":
             if self.columns.time is None:
                 raise ArgumentError("no time was named for this audit; name its column with --time")
-            value = queries.minute(self.source.detail(self.columns.time))
+            return self._once(column, ask=self._minutes)
         else:
             value = self.source.detail(column)
         return self._once("contrast", value, ask=lambda: queries.value_pairs(self.con, self._with(value)))
+
+    def _minutes(self) -> PairContrast:
+        time = self.source.detail(str(self.columns.time))
+        votes = row_wise(
+            self.con,
+            f"(SELECT g, code, w, {time} AS v FROM {self.table})",
+            lambda source: f"(SELECT g, code, w, {queries.minute('v')} AS v FROM {source})",
+        )
+        return queries.value_pairs(self.con, votes)
 
     def _with(self, value: str) -> str:
         return f"(SELECT g, code, w, {value} AS v FROM {self.table})"
@@ -195,14 +204,16 @@ class Repeats:
             return ()
         prefix, names = source.prefix, ", ".join(f"n{k}" for k in range(len(items)))
         dropped = f"SELECT r FROM {prefix}ids ANTI JOIN {prefix}kept USING (r)"
-        pool = (
-            f"(SELECT rowid AS r, * FROM {source.base} WHERE {source.is_labelled} "
-            f"AND NOT ({' AND '.join(map(is_blank, items))}) AND rowid NOT IN ({dropped}))"
+        pool = row_wise(
+            self.con,
+            f"(SELECT rowid AS r, {', '.join(items)} FROM {source.base} "
+            f"WHERE {source.is_labelled} AND rowid NOT IN ({dropped}))",
+            lambda rows: f"(SELECT * FROM {rows} WHERE NOT ({' AND '.join(map(is_blank, items))}))",
         )
         votes = f"(SELECT r, code, w FROM {source.votes} JOIN {source.labels} USING (lab))"
         rungs = []
         for level in reversed(LEVELS):  # a finer level can only part what a coarser one brings together
-            forms = f"SELECT * FROM {normal_forms(pool, items, level)} JOIN {votes} USING (r)"
+            forms = f"SELECT * FROM {source.forms(pool, level)} JOIN {votes} USING (r)"
             self.con.execute(f"CREATE OR REPLACE TEMP TABLE {prefix}rung AS {forms}")
             patterns = queries.count_patterns(self.con, f"{prefix}rung", self.classes, keys=names)
             rungs.append(_rung(level, patterns))

@@ -10,13 +10,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-import duckdb
 import numpy as np
 
 from audit.errors import ArgumentError, ColumnError
+from audit.grouping_engine import Connection, row_wise, small_table
 from audit.labels import canonical_label, merged_names
+from audit.normalise import normal_forms
 from audit.patterns import IntArray
 from audit.reading import Table, quote
+from audit.reading_typed import literal
 
 __all__ = ["Columns", "Rows", "copied", "read_rows"]
 
@@ -96,7 +98,7 @@ class Rows:
     in wide form); ``labels`` a table of lab and code, the place of its class in ``classes``.
     """
 
-    con: duckdb.DuckDBPyConnection
+    con: Connection
     columns: Columns
     prefix: str
     count: int
@@ -121,6 +123,15 @@ class Rows:
     def items(self) -> tuple[str, ...]:
         """The item's columns in ``base``."""
         return tuple(f"i{k}" for k in range(len(self.columns.item)))
+
+    def forms(self, source: str, level: str, more: str = "") -> str:
+        """A relation of the normal forms (n0 ...) of the items of ``source``, with its r and ``more``."""
+        items = self.items
+        return row_wise(
+            self.con,
+            f"(SELECT r, {', '.join(items)} FROM {source})",
+            lambda rows: f"(SELECT *{more} FROM {normal_forms(rows, items, level)})",
+        )
 
     def detail(self, column: str) -> str:
         """The column of ``base`` that holds the column ``column`` of the file."""
@@ -167,17 +178,18 @@ def read_rows(
     class_rows = np.zeros(len(declared), np.int64)
     for label, name in names.items():
         class_rows[place[name]] += seen[label]
-    con.execute(
-        f"CREATE TEMP TABLE {prefix}labels AS SELECT unnest(?::VARCHAR[]) AS lab, unnest(?::BIGINT[]) AS code",
-        [list(names), [place[name] for name in names.values()]],
-    )
+    codes = [place[name] for name in names.values()]
+    small_table(con, f"{prefix}labels", {"lab": ("VARCHAR", list(names)), "code": ("BIGINT", codes)})
     if columns.is_long:
         is_labelled = (
             "lab IS NOT NULL" if len(names) == len(seen) else f"lab IN (SELECT lab FROM {prefix}labels)"
         )
         labelled = int(class_rows.sum())
     else:
-        con.execute(f"DELETE FROM {source} WHERE lab NOT IN (SELECT lab FROM {prefix}labels)")
+        if len(names) < len(seen):
+            con.execute(
+                f"CREATE OR REPLACE TEMP TABLE {source} AS SELECT * FROM {source} SEMI JOIN {prefix}labels USING (lab)"
+            )
         is_labelled = f"rowid IN (SELECT r FROM {source})"
         labelled = int(con.execute(f"SELECT count(DISTINCT r) FROM {source}").fetchall()[0][0])
     return Rows(
@@ -186,24 +198,32 @@ def read_rows(
     )  # fmt: skip
 
 
-def _read_votes(con: duckdb.DuckDBPyConnection, prefix: str, columns: Sequence[str]) -> None:
-    cells = ", ".join(f"v{k}" for k in range(len(columns)))
+def _read_votes(con: Connection, prefix: str, columns: Sequence[str]) -> None:
+    votes = _spread(con, prefix, columns)
     con.execute(
-        f"CREATE TEMP TABLE {prefix}votes AS SELECT * FROM (SELECT rowid AS r, unnest([{cells}]) AS lab, 1 AS w, "
-        f"unnest(?::VARCHAR[]) AS who FROM {prefix}base) WHERE lab IS NOT NULL",
-        [list(columns)],
+        f"CREATE TEMP TABLE {prefix}votes AS SELECT r, cell AS lab, 1 AS w, who FROM {votes} WHERE cell IS NOT NULL"
     )
 
 
-def _read_counts(con: duckdb.DuckDBPyConnection, prefix: str, columns: Sequence[str]) -> None:
+def _spread(con: Connection, prefix: str, columns: Sequence[str], more: str = "") -> str:
+    """A relation with a row for each cell of the columns of votes: r, cell, who (the column), and ``more``."""
     cells = ", ".join(f"v{k}" for k in range(len(columns)))
-    numbers = (
-        f"SELECT r, who AS lab, cell, try_cast(cell AS DOUBLE) AS w, NULL::VARCHAR AS who FROM (SELECT rowid AS r, "
-        f"trim(unnest([{cells}])) AS cell, unnest(?::VARCHAR[]) AS who FROM {prefix}base) WHERE cell <> ''"
+    names = ", ".join(map(literal, columns))
+    return row_wise(
+        con,
+        f"(SELECT rowid AS r, {cells} FROM {prefix}base)",
+        lambda source: (
+            f"(SELECT *{more} FROM (SELECT r, unnest([{cells}]) AS cell, unnest([{names}]) AS who FROM {source}))"
+        ),
     )
+
+
+def _read_counts(con: Connection, prefix: str, columns: Sequence[str]) -> None:
+    spread = _spread(con, prefix, columns, ", trim(cell) AS number, try_cast(trim(cell) AS DOUBLE) AS w")
+    numbers = f"SELECT r, who AS lab, number, w FROM {spread} WHERE number <> ''"
     wrong = con.execute(
-        f"SELECT r, lab, cell FROM ({numbers}) WHERE w IS NULL OR w < 0 OR w > 1e9 OR w <> floor(w) ORDER BY r LIMIT 1",
-        [list(columns)],
+        f"SELECT r, lab, number FROM ({numbers}) WHERE w IS NULL OR w < 0 OR w > 1e9 OR w <> floor(w) "
+        "ORDER BY r LIMIT 1"
     ).fetchall()
     for row, column, cell in wrong:
         raise ArgumentError(
@@ -211,8 +231,8 @@ def _read_counts(con: duckdb.DuckDBPyConnection, prefix: str, columns: Sequence[
             "or name columns of labels with --label-columns"
         )
     con.execute(
-        f"CREATE TEMP TABLE {prefix}votes AS SELECT r, lab, w::BIGINT AS w, who FROM ({numbers}) WHERE w > 0",
-        [list(columns)],
+        f"CREATE TEMP TABLE {prefix}votes AS SELECT r, lab, w::BIGINT AS w, NULL::VARCHAR AS who "
+        f"FROM ({numbers}) WHERE w > 0"
     )
 
 
