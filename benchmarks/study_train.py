@@ -25,7 +25,7 @@ from study_page import write_page  # noqa: E402
 from study_teacher import ScriptedTeacher  # noqa: E402
 
 from tests.teacher_server import Teacher  # noqa: E402
-from train.config import Config, GrpoSettings, ModelSettings, RunSettings, load_config  # noqa: E402
+from train.config import Config, GrpoSettings, RunSettings, load_config  # noqa: E402
 from train.ladder import run_ladder  # noqa: E402
 from train.task import Task  # noqa: E402
 
@@ -105,7 +105,7 @@ def causal_config(data: Path, clean: Path, like: Config, out: Path) -> Config:
         validation_rows=like.task.validation_rows,
         test_rows=like.task.test_rows,
     )
-    model = ModelSettings(name="smollm2", dtype="float32", device="cpu", max_prompt=512)
+    model = dataclasses.replace(like.model, max_prompt=512)
     run = RunSettings(out=str(out), seeds=like.run.seeds, rungs=("sft-noisy", "sft-clean"))
     return Config(task=task, model=model, sft=like.sft, grpo=GrpoSettings(), run=run, folder=str(data.parent))
 
