@@ -10,10 +10,11 @@ import csv
 import io
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from audit import cli_ceiling
 from audit import options as o
 from audit.cli_common import report
 from audit.cli_files import register
@@ -51,6 +52,9 @@ def dupes(
     merge_labels: o.MergeLabels = False,
     drop_copies: o.DropCopies = False,
     one_per: o.OnePer = None,
+    errors: o.Errors = False,
+    strata: o.StrataColumn = None,
+    gold: o.Gold = None,
     ladder: o.Ladder = None,
     level: o.Level = 0.95,
     draws: o.Draws = 10_000,
@@ -102,7 +106,7 @@ def dupes(
             )
         report(audit_kind(file, kind=kind, options=options, sep="|" if sep is None else sep), form, out)
         return
-    result = audit_duplicates(file, **options)
+    result = audit_duplicates(file, errors=errors, strata=strata, gold=gold, **options)
     if html is not None:
         _write(html, render(result, "html"))
     _deliver(render(result, form), out)
@@ -113,42 +117,7 @@ def dupes(
             raise typer.Exit(1)
 
 
-@app.command()
-def ceiling(
-    file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[FILE]", help="JSON of audit dupes --format json, or a data file to audit first."
-        ),
-    ] = None,
-    score: Annotated[float | None, typer.Option("--score", help="A measured accuracy, in [0, 1].")] = None,
-    n_test: Annotated[
-        int | None, typer.Option("--n-test", help="Test rows the score was measured on.")
-    ] = None,
-    item: o.Item = None,
-    label: o.Label = None,
-    disagreement: Annotated[
-        float | None, typer.Option("--disagreement", help="d, if it is known and there is no file.")
-    ] = None,
-    pairs: Annotated[int | None, typer.Option("--pairs", help="Pairs behind --disagreement.")] = None,
-    classes: Annotated[int, typer.Option("--classes", help="Number of classes behind --disagreement.")] = 2,
-    level: Annotated[
-        float | None, typer.Option("--level", help="Confidence level (default: the audit's, or 0.95).")
-    ] = None,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
-) -> None:
-    """Place a score in the band that holds the ceiling: below, inside, or too good to be true.
-
-    Example: audit ceiling audit.json --score 0.93 --n-test 500
-    """
-    from audit.placing import place
-    from audit.render import render_json
-
-    placed = place(
-        file, score=score, n_test=n_test, item=_names(item), label=label, disagreement=disagreement, pairs=pairs,
-        classes=classes, level=level,
-    )  # fmt: skip
-    typer.echo(render_json(placed) if form == "json" else placed.summary())
+cli_ceiling.register(app)
 
 
 @app.command()

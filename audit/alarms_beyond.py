@@ -42,9 +42,9 @@ def _unfit(evidence: Evidence) -> Iterator[Alarm]:
             code=f"error rates do not fit ({part.method})",
             severity="warning",
             message=(
-                f"One table of error rates for {where} does not explain the labels (p = {part.fit_p_value:.2g}): some items "
-                "are harder than others, or labels of an item depend on one another given its truth. The error rates of "
-                "this model are then off."
+                f"One table of error rates for {where} does not explain the labels (p = {part.fit_p_value:.2g}): some "
+                "items are harder than others, or labels of an item depend on one another given its truth. The error "
+                "rates of this model are then off."
             ),
             action="read the identified set of the pairs, and the band, which assume none of this",
             figures={"p_value": part.fit_p_value, "df": part.fit_df},

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse, stats
 
 from audit.errors import ArgumentError
 from audit.intervals import check_level, check_seed
-from audit.latent import SWAP
+from audit.latent import SWAP, percentiles
 from audit.patterns import FloatArray, IntArray
 from audit.results import DependentPair, Estimate, LatentClasses, Rate, Rater, Stratum
 
@@ -170,11 +171,9 @@ def _result(
     votes: AnnotatorVotes, at: DawidSkene, some: tuple[FloatArray, FloatArray] | None, labels: FloatArray,
     level: float, method: str, notes: tuple[str, ...],
 ) -> LatentClasses:  # fmt: skip
-    def limits(sample: FloatArray | None) -> dict[str, float | str]:
-        if sample is None:
-            return {"method": "none"}
-        low, high = np.quantile(sample, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-        return {"low": float(low), "high": float(high), "method": "bootstrap over items"}
+    def limits(value: float, sample: FloatArray | None, count: float) -> dict[str, Any]:
+        found = {"method": "none"} if sample is None else percentiles(value, sample, count, level)
+        return {"estimate": value, **found}
 
     shares, tables = some if some is not None else (None, None)
     weight = labels / labels.sum()
@@ -184,11 +183,13 @@ def _result(
     def wrong(pi: FloatArray, theta: FloatArray) -> FloatArray:
         return np.asarray(1.0 - np.einsum("...j,...jj->...", pi, theta), np.float64)
 
-    def square(table: FloatArray, sample: FloatArray | None) -> tuple[Rate, ...]:
+    def square(table: FloatArray, sample: FloatArray | None, items: float) -> tuple[Rate, ...]:
         return tuple(
             Rate(
-                truth=votes.classes[j], label=votes.classes[k], estimate=float(table[j, k]),
-                **limits(None if sample is None else sample[:, j, k]),  # type: ignore[arg-type]
+                truth=votes.classes[j], label=votes.classes[k],
+                **limits(
+                    float(table[j, k]), None if sample is None else sample[:, j, k], items * float(at.prevalence[j])
+                ),
             )
             for j in range(len(votes.classes))
             for k in range(len(votes.classes))
@@ -197,32 +198,28 @@ def _result(
     raters = []
     for a in sorted(range(len(labels)), key=lambda a: (-labels[a], votes.annotators[a]))[:_MOST_RATERS]:
         sample = None if tables is None or shares is None else (shares, tables[:, a])
-        error = Estimate(
-            estimate=float(wrong(at.prevalence, at.rates[a])),
-            **limits(None if sample is None else wrong(*sample)),  # type: ignore[arg-type]
-        )
+        labelled = float(min(votes.items, labels[a]))
+        value = float(wrong(at.prevalence, at.rates[a]))
+        error = Estimate(**limits(value, None if sample is None else wrong(*sample), labelled))
         raters.append(
             Rater(
                 value=votes.annotators[a], labels=int(labels[a]), error=error,
-                rates=square(at.rates[a], None if sample is None else sample[1]),
+                rates=square(at.rates[a], None if sample is None else sample[1], labelled),
             )
         )  # fmt: skip
     prevalence = tuple(
         Estimate(
-            estimate=float(at.prevalence[j]),
-            **limits(None if shares is None else shares[:, j]),  # type: ignore[arg-type]
+            **limits(float(at.prevalence[j]), None if shares is None else shares[:, j], float(votes.items))
         )
         for j in range(len(votes.classes))
     )
-    mean = Estimate(
-        estimate=float(wrong(at.prevalence, pooled)),
-        **limits(None if shares is None or pools is None else wrong(shares, pools)),  # type: ignore[arg-type]
-    )
+    means = None if shares is None or pools is None else wrong(shares, pools)
+    mean = Estimate(**limits(float(wrong(at.prevalence, pooled)), means, float(votes.items)))
     pairs, p_value = _dependence(votes, at)
     return LatentClasses(
         method=method, items=votes.items, strata=(Stratum(value="", items=votes.items, prevalence=prevalence),),
-        rates=square(pooled, pools), mean_error=mean, fit_p_value=p_value, raters=tuple(raters), dependent=pairs,
-        notes=notes,
+        rates=square(pooled, pools, float(votes.items)), mean_error=mean, fit_p_value=p_value,
+        raters=tuple(raters), dependent=pairs, notes=notes,
     )  # fmt: skip
 
 

@@ -17,15 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special, stats
 
-from audit.intervals import check_level, check_seed
+from audit.intervals import check_level, check_seed, no_conflict_upper
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import Estimate, LatentClasses, Rate, Stratum
 
-__all__ = ["SWAP", "latent_classes"]
+__all__ = ["SWAP", "latent_classes", "percentiles"]
 
 #: What no data show, told with every estimate.
 SWAP = "classes are named so that labels are right as often as possible; were most labels wrong, all names would swap"
@@ -186,8 +187,10 @@ def _named(data: _Data, shares: FloatArray, table: FloatArray) -> tuple[FloatArr
 
 
 def _is_singular(data: _Data, shares: FloatArray, table: FloatArray) -> bool:
-    """Whether some change of the parameters leaves the chances of all patterns as they are, to first order."""
-    classes = table.shape[1]
+    """Whether some change of the parameters leaves the chances of all patterns as they are, to first order.
+
+    Chances at the edge (0) are left alone: there the estimate is held by the edge.
+    """
     point = np.concatenate([np.clip(shares, 1e-4, 1.0).ravel(), np.clip(table, 1e-4, 1.0).ravel()])
 
     def logs(values: FloatArray) -> FloatArray:
@@ -197,12 +200,16 @@ def _is_singular(data: _Data, shares: FloatArray, table: FloatArray) -> bool:
         return np.sqrt(data.items) * _posterior(data, pi, theta)[1]
 
     columns = []
-    for place in range(len(point)):
+    inside = np.flatnonzero(point > 1e-3)
+    for place in inside:
         step = np.zeros_like(point)
         step[place] = 1e-5 * point[place]
         columns.append((logs(point + step) - logs(point - step)) / 2e-5)
     values = np.linalg.svd(np.column_stack(columns), compute_uv=False)
-    unknown = _unknown(data, classes)  # each row of chances sums to 1: as many directions say nothing
+    # each row of chances sums to 1: as many directions say nothing
+    unknown = len(inside) - len(shares) - len(table)
+    if unknown < 1:
+        return False
     return len(values) < unknown or bool(values[unknown - 1] < _SINGULAR * max(values[0], _TINY))
 
 
@@ -261,36 +268,46 @@ def _result(
     weight = np.array([part.item_total for part in used.values()], np.float64)
     weight /= weight.sum()
 
-    def estimate(value: float, sample: FloatArray) -> dict[str, float | str]:
-        low, high = np.quantile(sample, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-        return {
-            "estimate": float(value),
-            "low": float(low),
-            "high": float(high),
-            "method": "bootstrap over items",
-        }
+    total = sum(part.item_total for part in used.values())
+
+    def estimate(value: float, sample: FloatArray, count: float) -> dict[str, Any]:
+        return {"estimate": float(value), **percentiles(float(value), sample, count, level)}
 
     def wrong(pi: FloatArray, theta: FloatArray) -> FloatArray:
         right = np.diagonal(theta, axis1=-2, axis2=-1)
         return np.asarray(1.0 - np.einsum("s,...sj,...j->...", weight, pi, right), np.float64)
 
     rates = tuple(
-        Rate(truth=classes[j], label=classes[k], **estimate(table[j, k], some[1][:, j, k]))  # type: ignore[arg-type]
+        Rate(
+            truth=classes[j],
+            label=classes[k],
+            **estimate(table[j, k], some[1][:, j, k], total * float(weight @ shares[:, j])),
+        )
         for j in range(len(classes))
         for k in range(len(classes))
     )
-    strata = tuple(
-        Stratum(
-            value=name, items=part.item_total,
-            prevalence=tuple(Estimate(**estimate(shares[s, j], some[0][:, s, j])) for j in range(len(classes))),  # type: ignore[arg-type]
-        )
-        for s, (name, part) in enumerate(used.items())
-    )  # fmt: skip
+    strata = []
+    for s, (name, part) in enumerate(used.items()):
+        found = [estimate(shares[s, j], some[0][:, s, j], part.item_total) for j in range(len(classes))]
+        prevalence = tuple(Estimate(**one) for one in found)
+        strata.append(Stratum(value=name, items=part.item_total, prevalence=prevalence))
     return LatentClasses(
-        method=method, items=sum(part.item_total for part in used.values()), strata=strata, rates=rates,
-        mean_error=Estimate(**estimate(float(wrong(shares, table)), wrong(*some))),  # type: ignore[arg-type]
+        method=method, items=total, strata=tuple(strata), rates=rates,
+        mean_error=Estimate(**estimate(float(wrong(shares, table)), wrong(*some), total)),
         fit_p_value=test[0], fit_df=test[1], notes=(SWAP,),
     )  # fmt: skip
+
+
+def percentiles(value: float, sample: FloatArray, count: float, level: float) -> dict[str, float | str]:
+    """Limits from bootstrap estimates of a chance that rests on ``count`` items.
+
+    A chance of 0 or 1 is the same in every sample; its other limit is that of no event among ``count`` items.
+    """
+    low, high = (float(q) for q in np.quantile(sample, [(1.0 - level) / 2.0, (1.0 + level) / 2.0]))
+    if min(value, 1.0 - value) < 1e-6:
+        open_ = no_conflict_upper(max(1, round(count)), level=level)
+        low, high = (0.0, max(high, open_)) if value < 0.5 else (min(low, 1.0 - open_), 1.0)
+    return {"low": low, "high": high, "method": "bootstrap over items"}
 
 
 def _alike(used: Mapping[str, CountPatterns]) -> float:

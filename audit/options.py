@@ -98,6 +98,23 @@ OnePer = Annotated[
         "--one-per", metavar="COLUMN", help="Keep an item's first label for each value of a column."
     ),
 ]
+Errors = Annotated[
+    bool, typer.Option("--errors", help="Error rates by class: from pairs, three labels an item, annotators.")
+]
+StrataColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--strata",
+        metavar="COLUMN",
+        help="Populations with other class shares and the same errors: error rates of pairs (Hui-Walter).",
+    ),
+]
+Gold = Annotated[
+    str | None,
+    typer.Option(
+        "--gold", metavar="FILE|COLUMN", help="Gold labels: a column, or a file with the item's columns."
+    ),
+]
 Ladder = Annotated[
     bool | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import Any
 from audit.errors import InputError
 from audit.results import Disagreement
 
-__all__ = ["load_audit"]
+__all__ = ["load_audit", "load_positive"]
 
 
 def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None] | None:
@@ -35,3 +35,13 @@ def load_audit(path: str | Path) -> tuple[Disagreement, int, str | None] | None:
         raise InputError(f"{path}: {error.strerror or error}; check the path") from error
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def load_positive(path: str | Path) -> tuple[str | None, float | None, tuple[str, ...]]:
+    """The positive class of a saved audit, its share of the labels, and all classes; None where it has none.
+
+    JSON of schema 1.0 does not say.
+    """
+    saved: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+    part = saved.get("metrics") or {}
+    return part.get("positive"), part.get("share"), tuple(saved["data"]["classes"])

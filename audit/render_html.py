@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 
 from audit import charts
 from audit import render_words as words
+from audit.render_beyond import moments_sentence, sections
 from audit.render_methods import METHODS, SHARED_MISTAKES
 from audit.results import AuditResult, Breakdown, ConflictGroup
 
@@ -60,6 +61,8 @@ def html(result: AuditResult, *, embedded: int = 25_000_000) -> str:
         repeats_sentence=words.repeats_sentence(result),
         class_sentence=words.CLASS_SENTENCE,
         band_sentence=sentence,
+        moments=moments_sentence(result),
+        sections=sections(result),
         estimates=words.estimate_rows(result),
         reasons=words.missing_reasons(result, told=(sentence,)),
         shared_mistakes=SHARED_MISTAKES,

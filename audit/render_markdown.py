@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from audit import render_words as words
+from audit.render_beyond import moments_sentence, sections
 from audit.render_methods import METHODS, SHARED_MISTAKES
 from audit.results import AuditResult, Breakdown, ConflictGroup
 
@@ -26,7 +27,8 @@ def markdown(result: AuditResult) -> str:
     """``result`` as Markdown with tables, ending in a line end; the hardest 20 conflicts are listed."""
     page = _Page(result)
     sections = (
-        page.head(), page.estimates(), page.alarms(), page.repeats(), page.columns(), page.what_if(),
+        page.head(), page.estimates(), page.alarms(), page.repeats(), page.columns(), page.beyond(),
+        page.what_if(),
         page.conflicts(), page.methods(),
     )  # fmt: skip
     return "\n\n".join(block for section in sections for block in section) + "\n"
@@ -56,6 +58,8 @@ class _Page:
             and band.prevalence_lower > band.lower
         ):
             yield f"The class shares raise the lower end to {self._n(band.prevalence_lower)}."
+        if told := moments_sentence(self.result):
+            yield _prose(told)
         rows = [
             (_prose(name[0].upper() + name[1:]), self._n(part.estimate), words.interval(part, self.digits))
             for name, part in words.estimate_rows(self.result)
@@ -113,6 +117,15 @@ class _Page:
                 yield _table(head, rows, right=(1, 2, 3, 4))
             if len(parts) > _VALUES_SHOWN:
                 yield f"{words.integer(len(parts) - _VALUES_SHOWN)} more values are in the JSON."
+
+    def beyond(self) -> Iterator[str]:
+        for section in sections(self.result):
+            yield f"{'###' if section.anchor.startswith('errors-') else '##'} {_prose(section.title)}"
+            if section.sentences:
+                yield _prose(" ".join(section.sentences))
+            for table in section.tables:
+                rows = [(*map(_code, row.names), *map(_prose, row.values)) for row in table.rows]
+                yield _table(table.head, rows)
 
     def what_if(self) -> Iterator[str]:
         if self.result.copied_share:

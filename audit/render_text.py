@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from audit import render_words as words
+from audit.render_beyond import metric_line, sections
 from audit.render_methods import SHARED_MISTAKES
 from audit.results import Alarm, AuditResult, Breakdown, Estimate
 
@@ -33,7 +34,8 @@ def text(result: AuditResult, *, colour: bool = False, width: int = 100) -> str:
     """
     page = _Page(result, colour=colour, width=max(width, 60))
     sections = (
-        page.verdict(), page.data(), page.estimates(), page.repeats(), page.columns(), page.alarms(), page.close(),
+        page.verdict(), page.data(), page.estimates(), page.repeats(), page.columns(), page.beyond(),
+        page.alarms(), page.close(),
     )  # fmt: skip
     return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
 
@@ -65,9 +67,17 @@ class _Page:
             ends = f"{words.number(band.lower, digits)} to {words.number(band.upper, digits)}"
             wide = words.interval(Estimate(estimate=None, low=band.low, high=band.high), digits)
         yield self._style(f"{'accuracy ceiling, 1 − d to 1 − ε':<40}{ends:>16}   {wide}".rstrip(), "bold")
+        several = result.ceiling.moments
+        if several.lower is not None and several.upper is not None:
+            ends = f"{words.number(several.lower, digits)} to {words.number(several.upper, digits)}"
+            wide = words.interval(Estimate(estimate=None, low=several.low, high=several.high), digits)
+            name = f"ceiling, up to {several.repeats} labels an item"
+            yield f"{name:<40}{ends:>16}   {wide}".rstrip()
         for name, part in words.estimate_rows(result):
             limits = words.interval(part, digits)
             yield f"{name:<40}{words.number(part.estimate, digits):>16}   {limits}".rstrip()
+        if line := metric_line(result):
+            yield from self._wrap(f"other metrics: {line}", first="  ", rest="  ")
         told = (*result.verdict.next_steps, *(alarm.message for alarm in result.alarms))
         for reason in words.missing_reasons(result, told=told):
             yield from self._wrap(reason, first="– ", rest="  ")
@@ -109,6 +119,21 @@ class _Page:
         if rest:
             more = f"also by {_some(rest, 8, ', ')}: see --html or --format json"
             yield from self._wrap(more, first="  ", rest="  ")
+
+    def beyond(self) -> Iterator[str]:
+        for section in sections(self.result):
+            if section.anchor == "metrics":
+                continue
+            yield self._style(section.title, "bold")
+            for sentence in section.sentences:
+                yield from self._wrap(sentence, first="  ", rest="  ")
+            for table in section.tables:
+                yield self._style("  " + " | ".join(table.head), "faint")
+                for row in table.rows:
+                    names = [
+                        self._fit(words.visible(name, one_line=True) or "(empty)", 18) for name in row.names
+                    ]
+                    yield "  " + "  ".join((*names, *row.values))
 
     def alarms(self) -> Iterator[str]:
         for alarm in self.result.alarms:

@@ -1,0 +1,89 @@
+"""The command ``audit ceiling``: a score against what the labels allow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from audit import options as o
+from audit.cli_common import names
+
+__all__ = ["register"]
+
+Metric = Literal[
+    "accuracy", "balanced-accuracy", "f1", "precision", "recall", "mcc", "kappa", "auc", "brier", "log-loss"
+]
+
+
+def ceiling(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]", help="JSON of audit dupes --format json, or a data file to audit first."
+        ),
+    ] = None,
+    score: Annotated[
+        float | None, typer.Option("--score", help="The measured score, of accuracy or of --metric.")
+    ] = None,
+    metric: Annotated[Metric, typer.Option("--metric", help="What the score is a score of.")] = "accuracy",
+    n_test: Annotated[
+        int | None, typer.Option("--n-test", help="Test rows the score was measured on (accuracy).")
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option("--positive", metavar="LABEL", help="The positive class (default: the rarer)."),
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option("--share", help="The positive class's share of the labels, if there is no file."),
+    ] = None,
+    predicted: Annotated[
+        float | None,
+        typer.Option(
+            "--predicted-share",
+            help="Share of rows the model calls positive, to correct recall, F1 and kappa.",
+        ),
+    ] = None,
+    item: o.Item = None,
+    label: o.Label = None,
+    disagreement: Annotated[
+        float | None, typer.Option("--disagreement", help="d, if it is known and there is no file.")
+    ] = None,
+    pairs: Annotated[int | None, typer.Option("--pairs", help="Pairs behind --disagreement.")] = None,
+    classes: Annotated[int, typer.Option("--classes", help="Number of classes behind --disagreement.")] = 2,
+    level: Annotated[
+        float | None, typer.Option("--level", help="Confidence level (default: the audit's, or 0.95).")
+    ] = None,
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
+) -> None:
+    """Place a score in the band that holds the ceiling: below, inside, or too good to be true.
+
+    Example: audit ceiling audit.json --score 0.93 --n-test 500
+
+    Example: audit ceiling audit.json --metric f1 --score 0.8
+    """
+    from audit.placing import place
+    from audit.placing_metrics import place_metric
+    from audit.render import render_json
+    from audit.results import Result
+
+    placed: Result
+    if metric == "accuracy":
+        placed = found = place(
+            file, score=score, n_test=n_test, item=names(item), label=label, disagreement=disagreement, pairs=pairs,
+            classes=classes, level=level,
+        )  # fmt: skip
+        text = found.summary()
+    else:
+        placed = other = place_metric(
+            metric, score, file, item=names(item), label=label, disagreement=disagreement, pairs=pairs,
+            classes=classes, share=share, positive=positive, predicted=predicted, level=level,
+        )  # fmt: skip
+        text = other.summary()
+    typer.echo(render_json(placed) if form == "json" else text)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``audit``."""
+    app.command()(ceiling)

@@ -1,0 +1,248 @@
+"""The parts beyond the pair in words and tables that all report formats share.
+
+A section is a title, sentences and tables. Names in a table are text of the audited file: each format escapes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from audit import render_words as words
+from audit.results import AuditResult, Estimate, IdentifiedSet, LatentClasses, Rate
+
+__all__ = ["Row", "Section", "SectionTable", "metric_line", "moments_sentence", "sections"]
+
+_RATERS_SHOWN, _PAIRS_SHOWN = 20, 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Cells of a table: ``names`` come from the audited file, ``values`` are numbers and plain words."""
+
+    names: tuple[str, ...] = ()
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionTable:
+    """A table: its head has a word for each name and value of a row."""
+
+    head: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One part of a report."""
+
+    anchor: str
+    title: str
+    sentences: tuple[str, ...] = ()
+    tables: tuple[SectionTable, ...] = ()
+
+
+def moments_sentence(result: AuditResult) -> str:
+    """The band from three or more labels an item; empty where there is none."""
+    part, digits = result.ceiling.moments, words.places(result)
+    if part.lower is None or part.upper is None:
+        return ""
+    level = words.percent(result.disagreement.level)
+    one = abs(part.upper - part.lower) < 10.0**-digits
+    band = words.number(part.lower, digits) + ("" if one else f" to {words.number(part.upper, digits)}")
+    return (
+        f"Up to {part.repeats} labels an item ({words.integer(part.items)} items) put the ceiling at {band}, with "
+        f"sampling error {words.number(part.low, digits)} to {words.number(part.high, digits)} ({level}), whatever the "
+        "items are."
+    )
+
+
+def metric_line(result: AuditResult) -> str:
+    """The limits of other metrics of two classes in one sentence; empty where there are none."""
+    part = result.metrics
+    if part.positive is None or not result.repeats.conflicts:
+        return ""
+    shown = [
+        f"{limit.name} {words.number(limit.bound)}"
+        for limit in part.limits
+        if limit.metric in ("f1", "balanced-accuracy", "mcc", "auc")
+    ]
+    return f"no predictor exceeds {', '.join(shown)}; audit ceiling --metric places a score"
+
+
+def sections(result: AuditResult) -> tuple[Section, ...]:
+    """The sections that this result has: other metrics, error rates, gold."""
+    return (*_metrics(result), *_errors(result), *_gold(result))
+
+
+def _metrics(result: AuditResult) -> Iterator[Section]:
+    part = result.metrics
+    if not part.limits or not result.repeats.conflicts:
+        return
+    rows = tuple(
+        Row(
+            values=(
+                limit.name, ("at most " if limit.direction == "upper" else "at least ") + words.number(limit.bound),
+                words.number(limit.with_error), words.number(limit.truth_knower), limit.kind,
+            )
+        )
+        for limit in part.limits
+    )  # fmt: skip
+    told = (
+        "A bound holds for any predictor, however the items differ, save where it says otherwise. Beside it stands the "
+        "score of a predictor that knows the truth behind the labels, if all items are equally noisy."
+    )
+    sentences = [told]
+    if part.positive is not None:
+        positive = words.visible(part.positive, one_line=True)
+        sentences.append(
+            f"The positive class is '{positive}', {words.number(part.share)} of the labels of repeated items; audit "
+            "ceiling --positive takes the other."
+        )
+    head = ("metric", "bound", "with sampling error", "the truth scores", "what the bound is")
+    yield Section(
+        anchor="metrics",
+        title="Limits of other metrics",
+        sentences=tuple(sentences),
+        tables=(SectionTable(head=head, rows=rows),),
+    )
+
+
+def _errors(result: AuditResult) -> Iterator[Section]:
+    errors = result.errors
+    if errors is None:
+        return
+    yield Section(
+        anchor="errors",
+        title="Error rates",
+        sentences=(
+            "Errors against the label process: mistakes that annotators share stay invisible here too. Each part rests "
+            "on more than the one before.",
+        ),
+    )
+    yield _pairs(errors.pairs, result)
+    yield _latent(errors.repeats, "Three or more labels an item (latent classes)")
+    yield _latent(errors.strata, "Strata (Hui & Walter)")
+    yield _latent(errors.annotators, "Known annotators (Dawid & Skene)")
+
+
+def _pairs(part: IdentifiedSet, result: AuditResult) -> Section:
+    title = "Pairs of labels"
+    if part.mean_error.lower is None:
+        return Section(anchor="errors-pairs", title=title, sentences=(_given(part.reason),))
+    digits = words.places(result)
+    positive = words.visible(part.positive or "", one_line=True)
+    names = (
+        (f"share of '{positive}' among the truths", part.prevalence),
+        (f"a true '{positive}' is labelled otherwise", part.miss),
+        (f"another is labelled '{positive}'", part.false_alarm),
+        ("a label is wrong", part.mean_error),
+    )
+    rows = tuple(
+        Row(
+            values=(
+                name, f"{words.number(r.lower, digits)} to {words.number(r.upper, digits)}",
+                f"{words.number(r.low, digits)} to {words.number(r.high, digits)}",
+            )
+        )
+        for name, r in names
+    )  # fmt: skip
+    sentences = [
+        "Pairs leave one number open: every rate in these ranges, with the others to match, explains the labels "
+        "equally well, if labels are right more often than not."
+    ]
+    if part.reason:
+        sentences.append(_given(part.reason, head="Note"))
+    return Section(
+        anchor="errors-pairs",
+        title=title,
+        sentences=tuple(sentences),
+        tables=(SectionTable(head=("rate", "from", "with sampling error"), rows=rows),),
+    )
+
+
+def _latent(part: LatentClasses, title: str) -> Section:
+    anchor = f"errors-{part.method.lower().replace(' ', '-')}"
+    if not part.rates:
+        return Section(anchor=anchor, title=title, sentences=(_given(part.reason),))
+    mean = part.mean_error
+    sentences = [f"A label is wrong with chance {_estimate(mean)} ({words.integer(part.items)} items)."]
+    if part.fit_p_value is not None:
+        what = "do the labels fit the model" if not part.raters else "do annotators err independently"
+        sentences.append(f"{what[0].upper()}{what[1:]}? {words.p_value(part.fit_p_value)}.")
+    sentences += [f"{note[0].upper()}{note[1:]}." for note in part.notes]
+    classes = tuple(dict.fromkeys(rate.truth for rate in part.rates))
+    tables = [_square(part.rates, classes)]
+    named = [s for s in part.strata if s.value]
+    if named:
+        rows = [
+            Row(names=(s.value, c), values=(words.integer(s.items), _estimate(e)))
+            for s in named
+            for c, e in zip(classes, s.prevalence, strict=True)
+        ]
+        tables.append(SectionTable(head=("stratum", "class", "items", "share of truths"), rows=tuple(rows)))
+    elif part.strata:
+        shares = [
+            Row(names=(c,), values=(_estimate(e),))
+            for c, e in zip(classes, part.strata[0].prevalence, strict=True)
+        ]
+        tables.append(SectionTable(head=("class", "share of truths"), rows=tuple(shares)))
+    if part.raters:
+        raters = [
+            Row(names=(r.value,), values=(words.integer(r.labels), _estimate(r.error)))
+            for r in part.raters[:_RATERS_SHOWN]
+        ]
+        tables.append(SectionTable(head=("annotator", "labels", "a label is wrong"), rows=tuple(raters)))
+    if part.dependent:
+        pairs = [
+            Row(
+                names=(p.value,),
+                values=(
+                    words.integer(p.items),
+                    words.number(p.observed),
+                    words.number(p.expected),
+                    words.p_value(p.p_value),
+                ),
+            )
+            for p in part.dependent[:_PAIRS_SHOWN]
+        ]
+        head = ("dependent annotators", "items", "agree", "expected", "")
+        tables.append(SectionTable(head=head, rows=tuple(pairs)))
+    return Section(anchor=anchor, title=title, sentences=tuple(sentences), tables=tuple(tables))
+
+
+def _square(rates: tuple[Rate, ...], classes: tuple[str, ...]) -> SectionTable:
+    rows = tuple(
+        Row(names=(r.truth, r.label), values=(_estimate(r),))
+        for r in rates
+        if len(classes) <= 6 or r.truth != r.label
+    )
+    return SectionTable(head=("truth", "labelled", "chance"), rows=rows)
+
+
+def _gold(result: AuditResult) -> Iterator[Section]:
+    gold = result.gold
+    if gold is None:
+        return
+    sentences = []
+    if gold.error.estimate is not None:
+        sentences.append(
+            f"{words.integer(gold.labels)} labels of {words.integer(gold.items)} items have a gold label; "
+            f"{_estimate(gold.error)} of them differ from it, so a label scores "
+            f"{words.number(1.0 - gold.error.estimate)} against gold."
+        )
+        if gold.flip_rate is not None:
+            side = "at or above it, as it should be" if gold.above else "below it: see the alarms"
+            sentences.append(f"The top of the band, 1 − ε = {words.number(1.0 - gold.flip_rate)}, is {side}.")
+    if gold.reason:
+        sentences.append(_given(gold.reason, head="Note"))
+    yield Section(anchor="gold", title="Against gold labels", sentences=tuple(sentences))
+
+
+def _estimate(part: Estimate) -> str:
+    limits = words.interval(part)
+    return words.number(part.estimate) + (f" ({limits})" if limits else "")
+
+
+def _given(reason: str | None, *, head: str = "Not given") -> str:
+    return f"{head}: {(reason or 'there is nothing to go by').rstrip('.')}."
