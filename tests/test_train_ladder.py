@@ -120,6 +120,17 @@ def test_rollouts_are_logged_and_read_by_the_instruments(whole: Whole, rung: str
     assert all(clean[item] == label for item, label in zip(frame["item"], frame["label"], strict=True))
 
 
+def test_a_model_that_answers_nothing_is_wrong_everywhere(whole: Whole, tmp_path: Path) -> None:
+    """An untrained thinker closes no thought: its empty predictions are no answers, not scores to be cut at 0.5."""
+    from train.compare import compare_runs
+
+    config = load_config(write_ladder(tmp_path, whole.teacher.base_url, sft_steps=1))
+    runs = [run_rung(Job(rung=rung, seed=0), config) for rung in ("sft-noisy", "traces", "cot-sft")]
+    assert runs[2].read_scores("test")["prediction"].isna().all()
+    found = compare_runs([runs[0].path, runs[2].path])
+    assert found.runs[1].metrics["accuracy"].estimate == 0.0
+
+
 def test_matched_and_cot_learn_the_same_rows(whole: Whole) -> None:
     traces = read_traces(whole.folder("traces").path)
     train = load_examples(whole.config.task, seed=0)["train"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -98,7 +99,7 @@ def rung(
 
 
 def _run(work: Callable[[Callable[[str, bool], None]], Any], *, quiet: bool, form: str) -> None:
-    console = _Console(sys.stderr, quiet=quiet)
+    console = _Console(sys.stderr, quiet=quiet or not _first())
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end, as on Ctrl-C
     try:
         result = work(console.tell)
@@ -116,8 +117,6 @@ def _run(work: Callable[[Callable[[str, bool], None]], Any], *, quiet: bool, for
 
 def _first() -> bool:
     """Whether this is the first of several processes, or the only one."""
-    import os
-
     return os.environ.get("RANK", "0") in {"", "0"}
 
 

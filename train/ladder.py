@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,6 +120,10 @@ def run_ladder(config: Config, *, reopen: str | None = None, tell: Tell | None =
         try:
             run = run_rung(job, config, reopen=reopen, tell=told)
         except TracesMissingError as error:
+            if (
+                int(os.environ.get("WORLD_SIZE", "1")) > 1
+            ):  # the other processes wait for the traces: end them
+                raise
             waiting[job.name] = str(error)
             told(str(error), True)
         else:

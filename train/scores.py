@@ -187,7 +187,8 @@ def _parsed(
     n = len(items)
     scores = _floats(data.get(names.score), n, source, names.score, upper=1.0)
     told = data.get(names.prediction)
-    answered = told is not None and any(value is not None for value in told)
+    # a model that answered nothing leaves an empty column too, and says why row by row
+    answered = told is not None and (any(v is not None for v in told) or "reason" in table.columns)
     if answered and told is not None:
         predicted = _decisions(told, positive, set(labels), notes)
     elif np.isnan(scores).all():
