@@ -18,8 +18,8 @@ from audit.reading_typed import literal, quote
 
 __all__ = ["Ragged", "ReadReport", "Table", "open_table", "quote"]
 
-_BATCH = 2_000
-_ROOMS = (40_000_000, 200_000_000)
+_BATCH = 250  # DuckDB hands over 2,048 rows at a time; long ones need not all be copied at once
+_ROOMS = (40_000_000, 100_000_000, 400_000_000)
 _READING = (
     duckdb.InvalidInputException,
     duckdb.ConversionException,
@@ -108,7 +108,7 @@ class Table:
     def rows(
         self, columns: Sequence[str] | None = None, *, limit: int | None = None
     ) -> Iterator[list[tuple[str | None, ...]]]:
-        """Yield the rows in file order, in batches of a few thousand; ``limit`` ends it after so many rows.
+        """Yield the rows in file order, in batches of some hundred; ``limit`` ends it after so many rows.
 
         The connection serves nothing else meanwhile. Raises what :meth:`materialise` raises.
         """
