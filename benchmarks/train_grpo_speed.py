@@ -46,6 +46,7 @@ class Timed:
     def _generate_and_score_completions(self: Any, inputs: Any) -> Any:
         wall, processor = time.perf_counter(), time.process_time()
         output = super()._generate_and_score_completions(inputs)
+        self.sampled = output["completion_ids"]
         self.generation = (time.perf_counter() - wall, time.process_time() - processor)
         return output
 
@@ -111,7 +112,7 @@ def main() -> None:
     options.add_argument("--prompts", type=int, default=8)
     options.add_argument("--group", type=int, default=8)
     options.add_argument("--cap", type=int, default=4)
-    options.add_argument("--steps", type=int, default=5)
+    options.add_argument("--steps", type=int, default=5, help="5 or more")
     options.add_argument("--threads", type=int, default=1)
     options.add_argument(
         "--accumulation", type=int, default=1, help="passes that share the completions of a step"
@@ -146,22 +147,27 @@ def main() -> None:
         start = {
             name: p.detach().clone() for name, p in pair[Stock].model.named_parameters() if p.requires_grad
         }
+        same = 0
         found: dict[type, list[tuple[float, ...]]] = {Stock: [], Lean: []}
         for number in range(asked.steps + 1):  # the first warms up and does not count
             for kind, trainer in pair.items() if number % 2 else reversed(pair.items()):
                 took = step(trainer, number)
                 if number:
                     found[kind].append(took)
+            same += torch.equal(*(trainer.sampled for trainer in pair.values()))
+            if number == 4:  # after five steps
+                ends = [dict(trainer.model.named_parameters()) for trainer in pair.values()]
+                gaps = torch.cat([(ends[0][name] - ends[1][name]).detach().abs().flatten() for name in start])
+                moved = max((ends[0][name] - p).abs().max().item() for name, p in start.items())
             print(f"step {number}: {found[Stock][-1:]} {found[Lean][-1:]}", file=sys.stderr)
         print(f"{asked.model}, {asked.prompts} x {asked.group} completions of at most {asked.cap} tokens, medians of "
               f"{asked.steps}, {asked.threads} thread(s)")  # fmt: skip
         for place, what in enumerate(("step, wall", "step, processor", "update, wall", "update, processor")):
             stock, lean = (statistics.median(took[place] for took in found[kind]) for kind in (Stock, Lean))
             print(f"{what:18} TRL {stock:7.3f} s   skipping {lean:7.3f} s   {stock / lean:.2f} times as fast")
-        ends = [dict(trainer.model.named_parameters()) for trainer in pair.values()]
-        moved = max((ends[0][name] - p).abs().max().item() for name, p in start.items())
-        apart = max((ends[0][name] - ends[1][name]).abs().max().item() for name in start)
-        print(f"parameters: moved by up to {moved:.1e}, {apart:.1e} apart after {asked.steps + 1} steps")
+        print(f"after five steps parameters have moved by up to {moved:.1e} and are up to {gaps.max():.1e} apart, "
+              f"{(gaps > 1e-6).float().mean():.1e} of them by more than 1e-6")  # fmt: skip
+        print(f"the completions were the same in {same} of {asked.steps + 1} steps")
 
 
 if __name__ == "__main__":
