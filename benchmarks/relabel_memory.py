@@ -25,6 +25,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +64,7 @@ class Generated:
         import duckdb
 
         self.size, self.con = (rows, characters), duckdb.connect()
+        self.report = SimpleNamespace(source="generated rows")
 
     def rows(self, columns: Sequence[str] | None = None) -> Iterator[list[tuple[str, ...]]]:
         """Batches, as the reader gives them."""

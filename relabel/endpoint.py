@@ -126,6 +126,8 @@ class Endpoint:
         self.key_variable = key_variable
         self.timeout = timeout
         self._key = read_key(key_variable)
+        for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):  # headers, as the key is
+            read_key(name)
         self._secret = self._key if self._key and len(self._key) >= SECRET_LENGTH else None
         self._escaped = _escaped(self._secret) if self._secret else None
         host = urlsplit(self.base_url).hostname or ""
@@ -140,7 +142,12 @@ class Endpoint:
                     max_connections=None, max_keepalive_connections=None
                 ),  # the gate bounds them
             )
-        except (ImportError, ValueError) as error:
+        except OSError as error:
+            raise EndpointError(
+                f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read ({error});"
+                " correct it, or unset it for the usual ones"
+            ) from error
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:
             raise EndpointError(
                 f"the proxy settings of the environment cannot be used ({self.redact(str(error))});"
                 " set NO_PROXY for this endpoint, or correct HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"

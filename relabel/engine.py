@@ -31,7 +31,7 @@ CHUNK = 256
 
 
 class Engine:
-    """One run's parts. `work` asks (but ``offline`` only the journal), `finish` writes."""
+    """One run's parts. `work` asks (``offline``: only the journal), `finish` writes, unless the source ``changed``."""
 
     def __init__(
         self,
@@ -47,8 +47,9 @@ class Engine:
         on_progress: Callable[[Progress], None] | None,
         on_notice: Callable[[str], None] | None,
         offline: bool = False,
+        changed: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.offline = offline
+        self.offline, self.changed = offline, changed
         self.rubric, self.worklist, self.journal, self.asked = rubric, worklist, journal, asked
         self.settings, self.policy, self.sample = settings, policy, sample
         self.on_progress, self.notice = on_progress, on_notice or (lambda line: None)
@@ -241,8 +242,17 @@ class Engine:
     def finish(self, *, out: Path, unresolved: Path, began: float) -> RunResult:
         """Write the table and say what was done. ``began`` is of the clock ``time.monotonic``."""
         counts = write(
-            self.worklist, out=out, unresolved=unresolved, rubric_version=self.rubric.version, same=self.same
+            self.worklist,
+            out=out,
+            unresolved=unresolved,
+            rubric_version=self.rubric.version,
+            same=self.same,
+            changed=self.changed,
         )
+        if self.journal.lost:
+            self.notice(
+                f"{self.journal.path} was moved or removed while the run wrote to it: its replies are gone"
+            )
         return RunResult(
             rubric={"name": self.rubric.name, "version": self.rubric.version, "hash": self.rubric.hash},
             rows=self.worklist.rows,

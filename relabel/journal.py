@@ -88,6 +88,7 @@ class Journal:
         except BaseException:
             self._release()
             raise
+        self._file = _inode(self.path)
         if not read_only:
             try:
                 self._start()
@@ -118,6 +119,11 @@ class Journal:
                 f"{self.path}: {what} is damaged ({type(error).__name__}: {error}); take the journal from a copy,"
                 " or begin a new one with --journal"
             ) from error
+
+    @property
+    def lost(self) -> bool:
+        """Whether the file at ``path`` is no longer the one that is written."""
+        return _inode(self.path) != self._file
 
     def _start(self) -> None:
         """Note who writes from now on; the number of this run goes into every record that follows."""
@@ -314,3 +320,10 @@ class Journal:
 
 def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None

@@ -162,6 +162,14 @@ def _no_json(content: bytes) -> str:
     return "a body that is not JSON"
 
 
+def _clock_of(headers: Mapping[str, str]) -> float:
+    """The endpoint's own time where it tells it: this machine's clock may be wrong."""
+    try:
+        return email.utils.parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except ValueError:
+        return time.time()
+
+
 def parse_wait(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
     """Seconds to wait, from ``retry-after-ms`` or ``Retry-After`` (seconds or an HTTP date); None without."""
     milliseconds = headers.get("retry-after-ms")
@@ -175,5 +183,5 @@ def parse_wait(headers: Mapping[str, str], *, now: float | None = None) -> float
             date = email.utils.parsedate_to_datetime(text)
         except ValueError:
             return None
-        wait = date.timestamp() - (time.time() if now is None else now)
+        wait = date.timestamp() - (_clock_of(headers) if now is None else now)
     return max(0.0, wait) if wait == wait and wait != float("inf") else None

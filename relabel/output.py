@@ -86,17 +86,18 @@ def write(
     unresolved: Path,
     rubric_version: str,
     same: Callable[[str, str], bool],
+    changed: Callable[[], bool] = lambda: False,
 ) -> OutputCounts:
     """Write ``out``, and ``unresolved`` (row, status, reason) where rows have no verdict; return the counts.
 
     Order and number of rows are those of the source. Each file appears whole or not at all. ``same`` tells
-    whether an old label and a new one are the same.
+    whether an old label and a new one are the same, ``changed`` whether the source is no longer what was judged.
     """
     table, counts = worklist.table, OutputCounts()
     columns = (*table.columns, *output_names(table.columns))
 
     def rows() -> Iterator[Sequence[Cell]]:
-        for cells, old, decision in _rows(worklist):
+        for cells, old, decision in _rows(worklist, changed):
             _count(counts, old, decision, same)
             verdict = decision.verdict
             yield (
@@ -119,14 +120,24 @@ def write(
     return counts
 
 
-def _rows(worklist: Worklist) -> Iterator[tuple[tuple[str | None, ...], str | None, Decision]]:
+def _rows(
+    worklist: Worklist, changed: Callable[[], bool]
+) -> Iterator[tuple[tuple[str | None, ...], str | None, Decision]]:
+    if changed():
+        raise _changed(worklist)
     cells = (row for batch in worklist.table.rows() for row in batch)
     for row, decided in zip_longest(cells, worklist.decisions()):
         if row is None or decided is None:
-            raise InputError(
-                f"{worklist.table.report.source} changed while it was read; run again, nothing is paid twice"
-            )
+            raise _changed(worklist)
         yield row, decided[1], decided[2]
+    if changed():
+        raise _changed(worklist)
+
+
+def _changed(worklist: Worklist) -> InputError:
+    return InputError(
+        f"{worklist.table.report.source} changed while it was read; run again, nothing is paid twice"
+    )
 
 
 def _failures(worklist: Worklist) -> Iterator[Sequence[Cell]]:

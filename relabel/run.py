@@ -267,7 +267,7 @@ class Job:
             for where in asked:
                 need_key(where)
         self._check(paths)
-        sample = self.sample(rubric)
+        sample, stamp = self.sample(rubric), _stamp(self.source)
         with Journal(paths.journal, wait=self.wait) as journal, self.worklist(rubric) as worklist:
             yield Engine(
                 rubric=rubric,
@@ -281,4 +281,14 @@ class Job:
                 on_progress=on_progress,
                 on_notice=on_notice,
                 offline=offline,
+                changed=lambda: _stamp(self.source) != stamp,
             )
+
+
+def _stamp(source: Any) -> tuple[int, ...] | None:
+    """What differs where a file was written anew; None of what is no file."""
+    try:
+        found = Path(source).stat() if isinstance(source, str | Path) else None
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if found else None

@@ -12,7 +12,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
@@ -88,10 +88,17 @@ def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _parts(source: Iterable[list[Cells]]) -> Iterator[list[Cells]]:
-    """The same rows in lists of at most about a million characters, as work on them takes several times their size."""
-    for batch in source:
-        size = sum(len(cell) for cells in batch for cell in cells if cell)
-        yield from batches(batch, max(1, len(batch) * PART // max(size, PART)))
+    """The same rows in lists of about a million characters: work on them takes several times their size."""
+    part: list[Cells] = []
+    size = 0
+    for cells in chain.from_iterable(source):
+        part.append(cells)
+        size += sum(len(cell) for cell in cells if cell) + 100
+        if size >= PART:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 class Worklist:
