@@ -42,6 +42,9 @@ End = Literal["lower", "upper"]
 #: Most labels of an item that are used, and the fewest items that a number of labels must have to count by itself.
 _MOST_LABELS, _FEWEST_ITEMS = 10, 30
 
+#: More items than this are halved pattern by pattern, without chance.
+_MOST_DEALT = 10**9
+
 #: The symmetric bound uses power sums up to this one; one-against-rest takes so many classes one by one.
 _MOST_POWERS, _MOST_CLASSES = 6, 4
 
@@ -304,8 +307,11 @@ def _limit(
     rng = np.random.default_rng(seed)
     first = np.zeros_like(items)
     for rows in orders.values():
-        half = int(items[rows].sum()) // 2
-        first[rows] = rng.multivariate_hypergeometric(items[rows], half, method="marginals")
+        total = int(items[rows].sum())
+        if total < _MOST_DEALT:
+            first[rows] = rng.multivariate_hypergeometric(items[rows], total // 2, method="marginals")
+        else:
+            first[rows] = items[rows] // 2
     sign, z = 1.0 if end == "upper" else -1.0, float(special.ndtri(probability))
     estimate = variance = 0.0
     for learn, judge in ((first, items - first), (items - first, first)):

@@ -1,0 +1,78 @@
+"""How often the band from three or more repeats holds the true ceiling: the computations behind the coverage study."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from audit.moments import moment_bounds
+from audit.patterns import CountPatterns
+
+#: Shares of the classes: one of 30 %, the rest even; the settings of the design's population values.
+COMMON = 0.7
+
+
+class Held(NamedTuple):
+    """Share of samples whose band holds the ceiling, and the mean ends of point and band."""
+
+    share: float
+    low: float
+    lower: float
+    upper: float
+    high: float
+    unfit: float
+
+
+def draw_repeats(
+    items: int, sizes: dict[int, float], rates: dict[float, float], *, classes: int = 2, seed: int = 0
+) -> CountPatterns:
+    """Counts of items whose true class, flip rate and number of labels are drawn independently."""
+    rng = np.random.default_rng(seed)
+    shares = np.array([COMMON, *[(1.0 - COMMON) / (classes - 1)] * (classes - 1)])
+    truth = rng.choice(classes, size=items, p=shares)
+    rate = rng.choice(list(rates), size=items, p=list(rates.values()))
+    size = rng.choice(list(sizes), size=items, p=list(sizes.values()))
+    chances = np.repeat(rate[:, None] / (classes - 1), classes, axis=1)
+    chances[np.arange(items), truth] = 1.0 - rate
+    return CountPatterns.from_counts(rng.multinomial(size, chances))
+
+
+def mixed_repeats(items: int, size: int, *, seed: int) -> tuple[CountPatterns, float]:
+    """Binary counts of items whose chances come from a random mixture of beta distributions, and their ceiling."""
+    rng = np.random.default_rng(seed)
+    parts = rng.integers(1, 4)
+    chance = rng.beta(*rng.uniform(0.1, 4.0, size=(2, parts)), size=(200_000, parts))
+    chosen = rng.choice(parts, size=200_000, p=rng.dirichlet(np.ones(parts)))
+    pool = chance[np.arange(200_000), chosen]
+    ones = rng.binomial(size, rng.choice(pool, size=items))
+    ceiling = float(np.maximum(pool, 1.0 - pool).mean())
+    return CountPatterns.from_counts(np.column_stack([size - ones, ones])), ceiling
+
+
+def held(
+    items: int, sizes: dict[int, float], rates: dict[float, float], *, classes: int, samples: int, seed: int
+) -> Held:
+    """Coverage over seeded samples; a sample without a band holds nothing."""
+    ceiling = 1.0 - sum(rate * share for rate, share in rates.items())
+    found, ends, unfit = 0, np.zeros(4), 0
+    for sample in range(samples):
+        patterns = draw_repeats(items, sizes, rates, classes=classes, seed=1_000_003 * seed + sample)
+        part = moment_bounds(patterns, seed=sample)
+        if part.low is None or part.high is None or part.lower is None or part.upper is None:
+            continue
+        found += part.low <= ceiling <= part.high
+        unfit += (part.fit_p_value or 0.0) < 0.001
+        ends += [part.low, part.lower, part.upper, part.high]
+    return Held(found / samples, *(float(end) for end in ends / samples), unfit / samples)
+
+
+def held_mixed(items: int, size: int, *, samples: int, seed: int) -> float:
+    """Coverage over samples, each from a mixture of its own."""
+    found = 0
+    for sample in range(samples):
+        patterns, ceiling = mixed_repeats(items, size, seed=1_000_003 * seed + sample)
+        part = moment_bounds(patterns, seed=sample)
+        if part.low is not None and part.high is not None:
+            found += part.low <= ceiling <= part.high
+    return found / samples
