@@ -86,9 +86,8 @@ def _ends(m: float, p11: float) -> FloatArray | None:
     p00 = 1.0 - 2.0 * m + p11
     if not 0.0 < m < 1.0 or p11 <= m * m or p00 <= 0.0:
         return None
-    low, high = max(0.0, 1.0 - (1.0 - m) ** 2 / p00), min(1.0, m * m / p11)
-    if high < low:
-        return None
+    low = max(0.0, 1.0 - (1.0 - m) ** 2 / p00)
+    high = max(low, min(1.0, m * m / p11))  # the same without any conflict, but for rounding
     root = math.sqrt(p11 - m * m)
     pi = np.clip(np.linspace(low, high, _POINTS), 1e-12, 1.0 - 1e-12)
     e10 = np.clip(1.0 - m - root * np.sqrt((1.0 - pi) / pi), 0.0, 1.0)
