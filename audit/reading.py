@@ -7,16 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import duckdb
+import narwhals as nw
 
 from audit.errors import ArgumentError
 from audit.reading_scan import Options, Plan, ReadReport, Scan, named, plan_scans
 from audit.reading_text import Ragged, Scratch
-from audit.reading_typed import literal, quote
+from audit.reading_typed import masked, quote
 
-__all__ = ["Ragged", "ReadReport", "Table", "open_table", "quote"]
+__all__ = ["Engine", "Ragged", "ReadReport", "Table", "engine_of", "open_table", "quote"]
+
+#: Where the rows of a table are.
+Engine = Literal["duckdb", "spark"]
 
 _BATCH = 250  # DuckDB hands over 2,048 rows at a time; long ones need not all be copied at once
 _ROOMS = (40_000_000, 100_000_000, 400_000_000)
@@ -55,13 +59,7 @@ class Table:
         self._scan: Scan = self._waiting.pop(0)()
         notes = (*self.report.notes, *self._scan.changes.get("notes", ()))
         self.report = replace(self.report, **{**self._scan.changes, "notes": notes})
-        words = ", ".join(map(literal, ("", *self._missing)))
-        texts = [
-            f"CASE WHEN {cell} NOT IN ({words}) THEN {cell} END"
-            if self._missing or self._scan.blanks
-            else cell
-            for cell in self._scan.cells
-        ]
+        texts = masked(self._scan.cells, self._missing, blanks=self._scan.blanks)
         columns = ", ".join(
             f"{text} AS {quote(name)}" for text, name in zip(texts, self.columns, strict=True)
         )
@@ -172,6 +170,8 @@ def open_table(
     sheet: str | int | None = None,
     ragged: Ragged = "error",
     missing: Sequence[str] = (),
+    engine: Engine = "duckdb",
+    master: str | None = None,
 ) -> Table:
     """Open a table for reading.
 
@@ -191,9 +191,15 @@ def open_table(
         cells; ``"drop"``, such rows are left out and counted in the report.
     missing:
         Words that mean an empty cell, in any column. An empty cell is always missing; NA, null and None are not.
+    engine, master:
+        Where the rows are to be: ``"duckdb"`` takes them in here; with ``"spark"`` they stay in Spark, and ``source``
+        is a PySpark data frame, Parquet by any address that Spark reads, or a local file. ``master`` is Spark's
+        master, ``local[*]`` by default; a session that runs already is used as it is.
 
     Raises
     ------
+    MissingExtraError
+        ``engine`` is ``"spark"`` and PySpark is not installed.
     InputError
         The source is not there, is empty, has no rows or is no table.
     ArgumentError
@@ -201,6 +207,15 @@ def open_table(
     """
     if ragged not in get_args(Ragged):
         raise ArgumentError(f"ragged is {ragged!r}; give one of {', '.join(get_args(Ragged))}")
+    if engine not in get_args(Engine):
+        raise ArgumentError(f"engine is {engine!r}; give one of {', '.join(get_args(Engine))}")
+    if engine == "spark":
+        from audit.reading_spark import open_in_spark
+
+        text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "quoting": quoting, "escape": escape}
+        return open_in_spark(source, master=master, missing=missing, **text, sheet=sheet, ragged=ragged)
+    if master is not None:
+        raise ArgumentError("a master is Spark's: give it together with engine spark, or leave it out")
     scratch = Scratch()
     con = duckdb.connect(
         config={
@@ -226,6 +241,13 @@ def open_table(
         con.close()
         scratch.clear()
         raise
+
+
+def engine_of(source: Any) -> Engine:
+    """The engine that holds a source already: Spark for PySpark's data frames."""
+    frames = nw.dependencies
+    is_spark = frames.is_pyspark_dataframe(source) or frames.is_pyspark_connect_dataframe(source)
+    return "spark" if is_spark else "duckdb"
 
 
 #: What a separator that is hard to type may be called.

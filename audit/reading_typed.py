@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,20 @@ import narwhals as nw
 
 from audit.errors import ArgumentError, InputError
 
-__all__ = ["json_keys", "json_rows", "register_frame", "sheet_rows", "text_columns"]
+__all__ = [
+    "cell_texts",
+    "described",
+    "file_literal",
+    "json_keys",
+    "json_rows",
+    "literal",
+    "masked",
+    "quote",
+    "register_frame",
+    "sheet_rows",
+    "text_columns",
+    "whole_tests",
+]
 
 
 def quote(identifier: str) -> str:
@@ -38,32 +51,56 @@ def text_columns(con: duckdb.DuckDBPyConnection, relation: str) -> tuple[list[st
     Numbers become their plain string, a column of decimals that holds only whole numbers becomes whole (``1``,
     not ``1.0``: what data frames make of whole numbers with gaps), NaN is missing, dates are ISO, nested values JSON.
     """
-    described = con.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    names = [str(row[0]) for row in described]
-    types = [str(row[1]) for row in described]
-    # NaN is told by its text: isnan() trusts the statistics of Parquet files, which leave NaN out
-    decimals = [name for name, kind in zip(names, types, strict=True) if kind in ("DOUBLE", "FLOAT")]
+    kinds = described(con, relation)
+    tests = whole_tests(kinds)
     whole: set[str] = set()
-    if decimals:
-        tests = ", ".join(
-            f"coalesce(bool_and({c}::VARCHAR = 'nan' OR ({c} = trunc({c}) AND abs({c}) < 1e15)), false)"
-            for c in map(quote, decimals)
-        )
-        answers = con.execute(f"SELECT {tests} FROM {relation}").fetchone() or ()
-        whole = {name for name, answer in zip(decimals, answers, strict=True) if answer}
+    if tests:
+        answers = con.execute(f"SELECT {', '.join(tests.values())} FROM {relation}").fetchone() or ()
+        whole = {name for name, answer in zip(tests, answers, strict=True) if answer}
+    return list(kinds), cell_texts(kinds, whole), [place for place, name in enumerate(kinds) if name in whole]
+
+
+def described(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
+    """Return the type of each column of a relation."""
+    found = con.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    return {str(row[0]): str(row[1]) for row in found}
+
+
+def whole_tests(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Return for each column of decimals an SQL aggregate: whether it holds only whole numbers; NULL if none."""
+    # NaN is told by its text: isnan() trusts the statistics of Parquet files, which leave NaN out
+    return {
+        name: f"bool_and({c}::VARCHAR = 'nan' OR ({c} = trunc({c}) AND abs({c}) < 1e15))"
+        for name, c in ((name, quote(name)) for name, kind in kinds.items() if kind in _DECIMALS)
+    }
+
+
+_DECIMALS = ("DOUBLE", "FLOAT")
+
+
+def masked(cells: Sequence[str], missing: Sequence[str], *, blanks: bool) -> list[str]:
+    """Return the texts of ``cells`` with NULL for the words of ``missing`` and, where ``blanks``, for ``''``."""
+    if not missing and not blanks:
+        return list(cells)
+    words = ", ".join(map(literal, ("", *missing)))
+    return [f"CASE WHEN {cell} NOT IN ({words}) THEN {cell} END" for cell in cells]
+
+
+def cell_texts(kinds: Mapping[str, str], whole: Container[str]) -> list[str]:
+    """Return SQL for the text of each column; those of ``whole`` lose their point."""
     cells = []
-    for name, kind in zip(names, types, strict=True):
+    for name, kind in kinds.items():
         column = quote(name)
         if name in whole:
             cell = f"CASE WHEN {column}::VARCHAR <> 'nan' THEN {column}::BIGINT::VARCHAR END"
-        elif name in decimals:
+        elif kind in _DECIMALS:
             cell = f"nullif({column}::VARCHAR, 'nan')"
         elif kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION")):
             cell = f"to_json({column})::VARCHAR"
         else:
             cell = column if kind == "VARCHAR" else f"{column}::VARCHAR"
         cells.append(cell)
-    return names, cells, [place for place, name in enumerate(names) if name in whole]
+    return cells
 
 
 class _Stream:

@@ -1,0 +1,399 @@
+"""Tables that stay in Spark: a PySpark data frame or Parquet, as text columns, and the SQL that is asked of them.
+
+Queries come in DuckDB's SQL. Those that look at one row at a time run in DuckDB on each part of the rows, inside
+Spark's Python workers; the others are translated by sqlglot and run by Spark.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from audit.errors import ArgumentError, InputError, MissingExtraError
+from audit.reading import Table, engine_of, open_table
+from audit.reading_scan import ReadReport
+from audit.reading_sniff import unique_names
+from audit.reading_text import Scratch
+from audit.reading_typed import cell_texts, described, literal, masked, quote, whole_tests
+
+__all__ = ["SparkConnection", "SparkTable", "open_in_spark"]
+
+_SERIAL = itertools.count()
+#: Rows that DuckDB is handed at a time in a worker, at least.
+_CHUNK = 50_000
+
+
+class Cursor:
+    """The rows of a query, as DuckDB's cursors give them."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._rows: Iterator[tuple[Any, ...]] | None = None
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows."""
+        with spark_errors():
+            return [tuple(row) for row in self._frame.collect()]
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """The next rows; an empty list at the end."""
+        with spark_errors():
+            if self._rows is None:
+                self._rows = (tuple(row) for row in self._frame.toLocalIterator())
+            return list(itertools.islice(self._rows, size))
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None at the end."""
+        return next(iter(self.fetchmany(1)), None)
+
+
+class SparkConnection:
+    """Answers DuckDB's SQL from a Spark session, as far as :mod:`audit.grouping` and its neighbours speak it.
+
+    Temporary tables are temporary views of cached frames; they are dropped by :meth:`close`, with or without the
+    session itself (``own``).
+    """
+
+    def __init__(self, session: Any, *, own: bool) -> None:
+        self.session = session
+        self._own = own
+        self._views: set[str] = set()
+        self._cached: list[Any] = []
+
+    def execute(self, query: str) -> Cursor:
+        """Run statements; the cursor holds the rows of the last SELECT."""
+        from sqlglot import exp, parse
+
+        frame = None
+        for statement in parse(query, read="duckdb"):
+            if isinstance(statement, exp.Create):
+                self.store(statement.find(exp.Table).name, self._run(statement.expression))
+            elif isinstance(statement, exp.Drop):
+                self._drop(statement.find(exp.Table).name)
+            else:
+                frame = self._run(statement)
+        return Cursor(frame)
+
+    def store(self, name: str, frame: Any, *, keep: bool = True) -> None:
+        """Make a frame known as ``name``; ``keep`` caches its rows once they are worked out."""
+        if keep:
+            frame = frame.persist()
+            self._cached.append(frame)
+        frame.createOrReplaceTempView(name)
+        self._views.add(name)
+
+    def row_wise(self, source: str, query: Callable[[str], str]) -> str:
+        """See :func:`audit.grouping_engine.row_wise`."""
+        name = f"audit_rows{next(_SERIAL)}"
+        self.store(name, map_rows(self.execute_frame(f"SELECT * FROM {source}"), query("part")), keep=False)
+        return name
+
+    def execute_frame(self, query: str) -> Any:
+        """The frame of one SELECT."""
+        from sqlglot import parse_one
+
+        return self._run(parse_one(query, read="duckdb"))
+
+    def small_table(self, name: str, columns: Mapping[str, tuple[str, Sequence[object]]]) -> None:
+        """See :func:`audit.grouping_engine.small_table`."""
+        from pyspark.sql.functions import broadcast
+
+        kinds = {"VARCHAR": "string", "BIGINT": "bigint"}
+        schema = ", ".join(f"{column} {kinds[kind]}" for column, (kind, _) in columns.items())
+        rows = list(zip(*(values for _, values in columns.values()), strict=True))
+        self.store(name, broadcast(self.session.createDataFrame(rows, schema)), keep=False)
+
+    def close(self) -> None:
+        """Drop all that was made here."""
+        for frame in self._cached:
+            frame.unpersist()
+        for name in list(self._views):
+            self._drop(name)
+        if self._own:
+            self.session.stop()
+
+    def _drop(self, name: str) -> None:
+        self.session.catalog.dropTempView(name)
+        self._views.discard(name)
+
+    def _run(self, statement: Any) -> Any:
+        with spark_errors():
+            return self.session.sql(statement.transform(_spark_words).sql(dialect="spark"))
+
+
+def _spark_words(node: Any) -> Any:
+    """What sqlglot leaves as it is in DuckDB."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "strlen":
+        return exp.Anonymous(this="octet_length", expressions=node.expressions)
+    return node
+
+
+def map_rows(frame: Any, query: str) -> Any:
+    """A Spark frame of what DuckDB makes of each part of ``frame`` with ``query``, which calls it ``part``."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    given = to_arrow_schema(frame.schema)
+    with duckdb.connect() as con:
+        con.register("part", given.empty_table())
+        found = con.sql(f"SELECT * FROM {query}").to_arrow_table().schema
+    signed = pa.schema([(f.name, pa.int64() if f.type == pa.uint64() else f.type) for f in found])
+    schema = from_arrow_schema(signed)
+    target = to_arrow_schema(schema)
+    chunk = _CHUNK
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import duckdb
+        import pyarrow as pa
+
+        with duckdb.connect(config={"threads": 1}) as con:
+            con.execute("SET TimeZone = 'UTC'")
+            waiting: list[Any] = []
+            rows = 0
+            for batch in itertools.chain(batches, [None]):
+                if batch is not None:
+                    waiting.append(batch)
+                    rows += batch.num_rows
+                if not waiting or (batch is not None and rows < chunk):
+                    continue
+                con.register("part", pa.Table.from_batches(waiting))
+                done = con.sql(f"SELECT * FROM {query}").to_arrow_table()
+                columns = [
+                    pa.chunked_array([piece.view(pa.int64()) for piece in column.chunks], pa.int64())
+                    if column.type == pa.uint64()
+                    else column
+                    for column in done.columns
+                ]
+                yield from pa.table(columns, names=done.column_names).cast(target).to_batches()
+                waiting, rows = [], 0
+
+    with warnings.catch_warnings():  # PySpark warns of new versions of pandas, which has no part in this
+        warnings.simplefilter("ignore", FutureWarning)
+        return frame.mapInArrow(work, schema)
+
+
+class SparkTable(Table):
+    """An open table whose rows stay in Spark; see :class:`audit.reading.Table`.
+
+    Row numbers follow the order in which Spark lists the rows: that of the file, or of the frame's partitions.
+    """
+
+    def __init__(
+        self,
+        con: SparkConnection,
+        scratch: Scratch,
+        frame: Any,
+        *,
+        names: Sequence[str],
+        report: ReadReport,
+        missing: Sequence[str],
+    ) -> None:
+        self.con = con  # type: ignore[assignment]
+        self.name = "source"
+        self._spark = con
+        self._scratch = scratch
+        columns, renamed = unique_names(names)
+        self._frame = frame.toDF(*(f"c{k}" for k in range(len(columns))))
+        kinds = _kinds(self._frame)
+        whole = self._whole(whole_tests(kinds))
+        texts = masked(cell_texts(kinds, whole), missing, blanks=True)
+        cells = ", ".join(f"{text} AS {quote(name)}" for text, name in zip(texts, columns, strict=True))
+        self._source = f"(SELECT {cells} FROM part)"
+        self.columns = columns
+        held = ", ".join(name for name, column in zip(columns, kinds, strict=True) if column in whole)
+        notes = (
+            (f"stored as decimals but whole numbers throughout, read as 1 and not 1.0: {held}",) if held else ()
+        )
+        self.report = replace(report, notes=(*report.notes, *renamed, *notes))
+
+    def _whole(self, tests: Mapping[str, str]) -> set[str]:
+        """The columns of decimals that hold whole numbers only."""
+        if not tests:
+            return set()
+        query = ", ".join(f"{test} AS {name}" for name, test in tests.items())
+        found = Cursor(map_rows(self._frame.select(*tests), f"(SELECT {query} FROM part)")).fetchall()
+        answers = [[answer for answer in column if answer is not None] for column in zip(*found, strict=True)]
+        return {name for name, part in zip(tests, answers, strict=False) if part and all(part)}
+
+    def materialise(self, select: str, name: str) -> int:
+        """See :meth:`audit.reading.Table.materialise`: the rows are cached in Spark, ``rowid`` is a column."""
+        from pyspark.sql import functions as f
+
+        with spark_errors():
+            placed = self._frame.withColumn("place", f.monotonically_increasing_id())
+            query = (
+                f"(WITH {self.name} AS {self._source} SELECT * FROM ({select}) "
+                "POSITIONAL JOIN (SELECT place FROM part))"
+            )
+            self._spark.store(f"{name}_read", map_rows(placed, query))
+            read = self._spark.session.table(f"{name}_read")
+            # the place is the number of the partition, and in its last 33 bits the row within it
+            part = f.shiftright("place", 33)
+            sizes = dict(read.groupBy(part.alias("part")).count().collect())
+            starts = list(itertools.accumulate((sizes[k] for k in sorted(sizes)), initial=0))
+            begins = list(zip(sorted(sizes), starts[:-1], strict=True))
+            if not begins:
+                raise InputError(f"{self.report.source}: no rows; there is nothing to read")
+            table = f.broadcast(self._spark.session.createDataFrame(begins, "part bigint, start bigint"))
+            row = f.col("place").bitwiseAND((1 << 33) - 1) + f.col("start")
+            base = read.withColumn("part", part).join(table, "part").withColumn("rowid", row)
+            self._spark.store(name, base.drop("place", "part", "start"))
+        return starts[-1]
+
+    def head(self, limit: int = 5_000) -> list[tuple[str | None, ...]]:
+        """See :meth:`audit.reading.Table.head`."""
+        with spark_errors(), duckdb.connect() as con:
+            con.execute("SET TimeZone = 'UTC'")
+            con.register("part", self._frame.limit(limit).toArrow())
+            return con.execute(f"SELECT * FROM {self._source}").fetchall()
+
+    def rows(
+        self, columns: Sequence[str] | None = None, *, limit: int | None = None
+    ) -> Iterator[list[tuple[str | None, ...]]]:
+        """See :meth:`audit.reading.Table.rows`."""
+        names = ", ".join(map(quote, self.columns if columns is None else columns))
+        frame = self._frame if limit is None else self._frame.limit(limit)
+        cursor = Cursor(map_rows(frame, f"(SELECT {names} FROM {self._source})"))
+        while batch := cursor.fetchmany(2_000):
+            yield batch
+
+    def close(self) -> None:
+        """Drop what was made in Spark, and the session if it was started here."""
+        self._spark.close()
+        self._scratch.clear()
+
+
+def _kinds(frame: Any) -> dict[str, str]:
+    """What DuckDB takes the columns of a Spark frame for."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    with duckdb.connect() as con:
+        con.register("part", to_arrow_schema(frame.schema).empty_table())
+        return described(con, "part")
+
+
+def open_in_spark(source: Any, *, master: str | None, missing: Sequence[str], **reading: Any) -> SparkTable:
+    """Open a source in Spark; see :func:`audit.reading.open_table`.
+
+    Parquet is read by Spark itself, from any address it knows. Another local file goes through this package's own
+    reader, so that it is the same table on either engine, and a temporary Parquet file.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow", "sqlglot")):
+        raise MissingExtraError("--engine spark", extra="spark")
+    scratch = Scratch()
+    if not isinstance(source, str | Path):
+        if engine_of(source) != "spark":
+            raise ArgumentError(
+                f"{type(source).__name__} is not in Spark; give a PySpark data frame or a path, or leave engine out"
+            )
+        con = SparkConnection(source.sparkSession, own=False)
+        report = ReadReport(source="data frame", format="frame")
+        return _table(con, scratch, source, source.columns, report, missing)
+    address = str(source)
+    path = Path(address)
+    remote = "://" in address
+    stored = remote or path.is_dir() or _is_parquet(path)
+    names: Sequence[str] = ()
+    report = ReadReport(source=address, format="parquet")
+    if not stored:
+        if master is not None and not master.startswith("local"):
+            raise InputError(
+                f"{address}: the workers of {master} cannot see this file; give Parquet where they find it"
+            )
+        copy = scratch.path(".parquet")
+        with open_table(source, missing=missing, **reading) as table:
+            table.materialise(f"SELECT * FROM {table.name}", "whole")
+            table.con.execute(f"COPY whole TO {literal(str(copy))} (FORMAT parquet)")
+            names, report, address, missing = table.columns, table.report, str(copy), ()
+    con = _start(master)
+    try:
+        with spark_errors(report.source):
+            frame = con.session.read.parquet(address if remote else Path(address).resolve().as_uri())
+        return _table(con, scratch, frame, names or frame.columns, report, missing)
+    except BaseException:
+        con.close()
+        scratch.clear()
+        raise
+
+
+def _table(
+    con: SparkConnection, scratch: Scratch, frame: Any, names: Sequence[str], report: ReadReport, missing: Sequence[str]
+) -> SparkTable:
+    with spark_errors(report.source):
+        if not names or frame.isEmpty():
+            raise InputError(f"{report.source}: no rows; there is nothing to read")
+        return SparkTable(con, scratch, frame, names=names, report=report, missing=missing)
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def _start(master: str | None) -> SparkConnection:
+    """The session that runs already, or a new one."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return SparkConnection(running, own=False)
+    address = master or "local[*]"
+    builder = SparkSession.builder.appName("label-audit").master(address)
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    near = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "localhost"}
+    few = {"spark.sql.shuffle.partitions": "8"}
+    for key, value in {**quiet, **(near | few if address.startswith("local") else {})}.items():
+        builder = builder.config(key, value)
+    try:
+        with _python(address):
+            return SparkConnection(builder.getOrCreate(), own=True)
+    except Exception as error:  # noqa: BLE001
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"Spark cannot be started on {address} ({reason}); it needs Java 17 or newer (set JAVA_HOME) and a master "
+            "that answers"
+        ) from error
+
+
+@contextmanager
+def _python(address: str) -> Iterator[None]:
+    """On this machine Spark's workers run the Python that runs this, unless told otherwise."""
+    asked = "PYSPARK_PYTHON" in os.environ or not address.startswith("local")
+    if not asked:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        if not asked:
+            del os.environ["PYSPARK_PYTHON"]
+
+
+@contextmanager
+def spark_errors(source: str = "Spark") -> Iterator[None]:
+    """Turn an error of Spark into an InputError of one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        named = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception): ", line)]
+        told = (named or lines or ["no reason given"])[0]
+        raise InputError(f"{source}: Spark cannot work this out ({told[:300]}); check the data, or leave engine out") from error
