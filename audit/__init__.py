@@ -14,13 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from audit.agreement import estimate_agreement, krippendorff_alpha, retest_kappa
+    from audit.asymmetric import identified_set
     from audit.ceiling import accuracy_without_noise, ceiling_band, check_gate, place_score
+    from audit.dawid_skene import AnnotatorVotes, annotator_errors, fit_dawid_skene
     from audit.disagreement import estimate_disagreement
     from audit.duplicates import audit_duplicates
     from audit.errors import ArgumentError, AuditError, ColumnError, InputError, MissingExtraError
     from audit.fliprate import disagreement_of, estimate_flip_rate, flip_rate, maximum_disagreement
+    from audit.latent import latent_classes
     from audit.merging import merge_answers
+    from audit.metric_limits import bound_metrics, correct_score
+    from audit.moments import moment_bounds
     from audit.patterns import CountPatterns
+    from audit.placing_metrics import place_metric
     from audit.planning import pairs_needed, ranking_factor
     from audit.render_html import html
     from audit.render_markdown import markdown
@@ -31,13 +37,19 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agreement": ("estimate_agreement", "krippendorff_alpha", "retest_kappa"),
+    "asymmetric": ("identified_set",),
     "ceiling": ("accuracy_without_noise", "ceiling_band", "check_gate", "place_score"),
+    "dawid_skene": ("AnnotatorVotes", "annotator_errors", "fit_dawid_skene"),
     "disagreement": ("estimate_disagreement",),
     "duplicates": ("audit_duplicates",),
     "errors": ("ArgumentError", "AuditError", "ColumnError", "InputError", "MissingExtraError"),
     "fliprate": ("disagreement_of", "estimate_flip_rate", "flip_rate", "maximum_disagreement"),
+    "latent": ("latent_classes",),
     "merging": ("merge_answers",),
+    "metric_limits": ("bound_metrics", "correct_score"),
+    "moments": ("moment_bounds",),
     "patterns": ("CountPatterns",),
+    "placing_metrics": ("place_metric",),
     "planning": ("pairs_needed", "ranking_factor"),
     "render_html": ("html",),
     "render_markdown": ("markdown",),
@@ -49,6 +61,7 @@ _HOMES = {
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AnnotatorVotes",
     "ArgumentError",
     "AuditError",
     "AuditResult",
@@ -58,21 +71,29 @@ __all__ = [
     "MissingExtraError",
     "__version__",
     "accuracy_without_noise",
+    "annotator_errors",
     "audit_duplicates",
+    "bound_metrics",
     "ceiling_band",
     "check_gate",
+    "correct_score",
     "disagreement_of",
     "draw_plan",
     "estimate_agreement",
     "estimate_disagreement",
     "estimate_flip_rate",
+    "fit_dawid_skene",
     "flip_rate",
     "html",
+    "identified_set",
     "krippendorff_alpha",
+    "latent_classes",
     "markdown",
     "maximum_disagreement",
     "merge_answers",
+    "moment_bounds",
     "pairs_needed",
+    "place_metric",
     "place_score",
     "ranking_factor",
     "retest_kappa",

@@ -8,12 +8,12 @@ import numpy as np
 
 from audit.agreement import class_shares
 from audit.asymmetric import identified_set
-from audit.dawid_skene import dawid_skene, votes_of
+from audit.dawid_skene import annotator_errors, votes_of
 from audit.disagreement import ratio_mean
 from audit.grouping import Repeats
 from audit.grouping_gold import against_gold
 from audit.latent import latent_classes
-from audit.metric_limits import metric_limits
+from audit.metric_limits import bound_metrics
 from audit.patterns import CountPatterns
 from audit.results import (
     Disagreement,
@@ -34,7 +34,7 @@ def limits_of_metrics(patterns: CountPatterns, d: Disagreement, rate: FlipRate) 
     if d.estimate is None or rate.estimate is None:
         return MetricLimits(reason=rate.reason or d.reason)
     if rate.classes != 2:
-        return MetricLimits(limits=metric_limits(d.estimate, classes=rate.classes, loosest=d.low))
+        return MetricLimits(limits=bound_metrics(d.estimate, classes=rate.classes, loosest=d.low))
     shares = class_shares(patterns)
     positive = int(np.argmin(shares[::-1])) ^ 1  # of equal shares the last class
     share = float(shares[positive])
@@ -43,7 +43,7 @@ def limits_of_metrics(patterns: CountPatterns, d: Disagreement, rate: FlipRate) 
     return MetricLimits(
         positive=patterns.classes[positive],
         share=share,
-        limits=metric_limits(d.estimate, share=share, loosest=d.low),
+        limits=bound_metrics(d.estimate, share=share, loosest=d.low),
     )
 
 
@@ -74,7 +74,7 @@ def error_rates(
     votes = repeats.annotator_votes()
     annotators = absent("Dawid-Skene", "no annotators are named: --annotator COLUMN")
     if votes:
-        annotators = dawid_skene(votes_of(votes, classes=repeats.classes), level=level, seed=seed)
+        annotators = annotator_errors(votes_of(votes, classes=repeats.classes), level=level, seed=seed)
     return ErrorRates(
         pairs=pairs, repeats=latent_classes({"": patterns}, level=level, seed=seed), strata=by_strata,
         annotators=annotators,

@@ -23,7 +23,7 @@ from audit.latent import SWAP, percentiles
 from audit.patterns import FloatArray, IntArray
 from audit.results import DependentPair, Estimate, LatentClasses, Rate, Rater, Stratum
 
-__all__ = ["AnnotatorVotes", "DawidSkene", "dawid_skene", "fit_dawid_skene", "votes_of"]
+__all__ = ["AnnotatorVotes", "DawidSkene", "annotator_errors", "fit_dawid_skene", "votes_of"]
 
 _FEWEST_ITEMS, _MOST_ITERATIONS, _TOLERANCE, _TINY = 30, 500, 1e-8, 1e-12
 
@@ -115,7 +115,7 @@ def _rates(
     return weighted.sum(axis=0) / weights.sum(), rates
 
 
-def dawid_skene(
+def annotator_errors(
     votes: AnnotatorVotes, *, level: float = 0.95, seed: int = 0, draws: int = _DRAWS
 ) -> LatentClasses:
     """The fit as a result: class shares, each annotator's error rates, and a test that they err independently.

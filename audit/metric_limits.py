@@ -35,7 +35,7 @@ from audit.errors import ArgumentError
 from audit.fliprate import flip_rate, maximum_disagreement
 from audit.results import MetricLimit
 
-__all__ = ["METRICS", "correct_score", "metric_limits", "truth_share"]
+__all__ = ["METRICS", "bound_metrics", "correct_score", "truth_share"]
 
 #: The metrics, with their names in words.
 METRICS = {
@@ -93,7 +93,7 @@ def truth_share(share: float, *, rate: float) -> float:
     return (share - rate) / (1.0 - 2.0 * rate)
 
 
-def metric_limits(
+def bound_metrics(
     d: float, *, classes: int = 2, share: float | None = None, loosest: float | None = None
 ) -> tuple[MetricLimit, ...]:
     """The limits of each metric at disagreement ``d``.

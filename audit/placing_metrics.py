@@ -11,7 +11,7 @@ from typing import Literal
 from audit.ceiling import pair_disagreement
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
-from audit.metric_limits import METRICS, correct_score, metric_limits, truth_share
+from audit.metric_limits import METRICS, bound_metrics, correct_score, truth_share
 from audit.reading_saved import load_audit, load_positive
 from audit.results import Disagreement, MetricLimit, Result
 
@@ -119,7 +119,7 @@ def place_metric(
         raise ArgumentError("the limits need the positive class's share of the labels: --share 0.2")
     limits = {
         limit.metric: limit
-        for limit in metric_limits(d.estimate, classes=classes, share=known, loosest=d.low)
+        for limit in bound_metrics(d.estimate, classes=classes, share=known, loosest=d.low)
     }
     if metric not in limits:
         raise ArgumentError(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audit.dawid_skene import AnnotatorVotes, dawid_skene, fit_dawid_skene, votes_of
+from audit.dawid_skene import AnnotatorVotes, annotator_errors, fit_dawid_skene, votes_of
 from audit.errors import ArgumentError
 from audit.patterns import FloatArray
 
@@ -100,7 +100,7 @@ TABLES = np.array(
 
 
 def test_known_rates_come_back() -> None:
-    found = dawid_skene(drawn(1, 3_000, TABLES), draws=60)
+    found = annotator_errors(drawn(1, 3_000, TABLES), draws=60)
     assert [r.value for r in found.raters] == ["a0", "a1", "a2", "a3"]
     for rater, table in zip(found.raters, TABLES, strict=True):
         assert [r.estimate for r in rater.rates] == pytest.approx(table.ravel(), abs=0.05)
@@ -113,7 +113,7 @@ def test_known_rates_come_back() -> None:
 
 
 def test_annotators_who_copy_are_told() -> None:
-    found = dawid_skene(drawn(2, 1_500, np.vstack([TABLES, TABLES]), copies=0.5), draws=0)
+    found = annotator_errors(drawn(2, 1_500, np.vstack([TABLES, TABLES]), copies=0.5), draws=0)
     assert found.fit_p_value is not None
     assert found.fit_p_value < 0.001
     assert found.dependent[0].value == "a6 / a7"
@@ -122,16 +122,16 @@ def test_annotators_who_copy_are_told() -> None:
 
 def test_independent_annotators_raise_no_alarm() -> None:
     alarms = sum(
-        bool(dawid_skene(drawn(seed, 300, np.vstack([TABLES, TABLES])), draws=0).dependent)
+        bool(annotator_errors(drawn(seed, 300, np.vstack([TABLES, TABLES])), draws=0).dependent)
         for seed in range(20)
     )
     assert alarms == 0
 
 
 def test_two_annotators_and_large_files_say_what_is_missing() -> None:
-    two = dawid_skene(drawn(3, 200, TABLES[:2]), draws=60)
+    two = annotator_errors(drawn(3, 200, TABLES[:2]), draws=60)
     assert any("two annotators do not identify" in note for note in two.notes)
-    none = dawid_skene(drawn(3, 200, TABLES), draws=0)
+    none = annotator_errors(drawn(3, 200, TABLES), draws=0)
     assert any("no intervals" in note for note in none.notes)
     assert none.mean_error.estimate is not None
     assert none.mean_error.low is None
@@ -146,7 +146,7 @@ def test_two_annotators_and_large_files_say_what_is_missing() -> None:
     ],
 )
 def test_reasons(votes: AnnotatorVotes, words: str) -> None:
-    found = dawid_skene(votes)
+    found = annotator_errors(votes)
     assert found.rates == ()
     assert words in (found.reason or "")
 
@@ -155,5 +155,5 @@ def test_arguments() -> None:
     with pytest.raises(ArgumentError):
         fit_dawid_skene(votes_of([], classes="01"))
     with pytest.raises(ArgumentError):
-        dawid_skene(anaesthetists(), level=1.5)
-    assert dawid_skene(anaesthetists(), seed=1) == dawid_skene(anaesthetists(), seed=1)
+        annotator_errors(anaesthetists(), level=1.5)
+    assert annotator_errors(anaesthetists(), seed=1) == annotator_errors(anaesthetists(), seed=1)

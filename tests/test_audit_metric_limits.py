@@ -13,13 +13,13 @@ from sklearn import metrics as sk
 
 from audit.errors import ArgumentError
 from audit.fliprate import disagreement_of
-from audit.metric_limits import METRICS, correct_score, least_entropy, metric_limits, truth_share
+from audit.metric_limits import METRICS, bound_metrics, correct_score, least_entropy, truth_share
 from audit.placing_metrics import place_metric
 from tests.command import run, write_csv
 
 
 def limits(d: float, share: float, **more: Any) -> dict[str, Any]:
-    return {limit.metric: limit for limit in metric_limits(d, share=share, **more)}
+    return {limit.metric: limit for limit in bound_metrics(d, share=share, **more)}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_entropy_by_hand() -> None:
 
 
 def test_more_classes_and_sampling_error() -> None:
-    found = {limit.metric: limit for limit in metric_limits(0.2, classes=4, loosest=0.1)}
+    found = {limit.metric: limit for limit in bound_metrics(0.2, classes=4, loosest=0.1)}
     assert set(found) == {"accuracy", "brier", "log-loss"}
     assert found["brier"].bound == 0.2
     assert found["brier"].with_error == 0.1
@@ -154,7 +154,7 @@ def test_more_classes_and_sampling_error() -> None:
 )
 def test_limits_need_a_share_and_a_flip_rate(d: float, options: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError):
-        metric_limits(d, **options)
+        bound_metrics(d, **options)
 
 
 @pytest.mark.parametrize("metric", [m for m in METRICS if m not in ("brier", "log-loss")])
