@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -64,7 +65,8 @@ def write_page(configs: Mapping[str, Config], folder: Path, *, small: bool) -> P
     parts.append(_findings(compared))
     parts.append(LIMITS)
     page = folder / "train-study.md"
-    write_text(page, "\n".join(part.rstrip() + "\n" for part in parts))
+    text = "\n\n".join(part.strip() for part in parts).replace(f"{ROOT}/", "")
+    write_text(page, re.sub(r"\n{3,}", "\n\n", text) + "\n")
     return page
 
 
@@ -120,7 +122,7 @@ def _set(name: str, config: Config, found: RunComparison, folder: Path) -> str:
             text.append(f"### The plumbing of {job.name}\n\n```text\n{report.summary()}\n```\n")
     pressure = report_pressure(config.run.out)
     text.append(f"### Looks at the splits\n\n```text\n{pressure.summary()}\n```\n")
-    return "\n".join(text)
+    return "\n\n".join(part.strip() for part in text)
 
 
 def _pictures(name: str, config: Config, found: RunComparison, folder: Path) -> str:
@@ -185,10 +187,10 @@ def _findings(compared: Mapping[str, RunComparison]) -> str:
     for name, found in compared.items():
         seen = [one for one in found.differences if one.p_holm is not None and one.p_holm < 1 - found.level]
         lines.append(
-            f"On {TITLES[name][0].lower() + TITLES[name][1:]}, {len(seen)} of {len(found.differences)} differences "
-            f"hold at the {found.level:.0%} level once all of them are counted:\n"
+            f"{TITLES[name]}: {len(seen)} of {len(found.differences)} differences in {found.metric.replace('_', ' ')} "
+            f"hold at the {found.level:.0%} level once all of them are counted (Holm){':' if seen else '.'}\n"
         )
-        lines += [f"- {one.verdict}" for one in found.differences]
+        lines += [f"- {one.verdict}" for one in seen]
         lines.append("")
     return "\n".join(lines)
 

@@ -125,6 +125,8 @@ def main() -> None:
     build = ROOT / "build" / ("study-train-small" if options.small else "study-train")
     docs = build / "docs" if options.small else ROOT / "docs"
     ladder = load_config(ROOT / "examples" / "ladder_cpu.toml")
+    out = str(Path(ladder.run.out).resolve())
+    ladder = dataclasses.replace(ladder, run=dataclasses.replace(ladder.run, out=out))
     if options.small:
         ladder = small(ladder, build / "risk-driver")
     configs = {"risk-driver": ladder}
