@@ -107,7 +107,7 @@ def _set(name: str, config: Config, found: RunComparison, folder: Path) -> str:
     jobs = [job for job in jobs_of(config) if job.rung != "traces"]
     text = [f"## {TITLES[name]}\n", ABOUT[name] + "\n", _pictures(name, config, found, folder)]
     text.append(
-        markdown(found).replace("# Runs compared", "## The table", 1).replace("\n## ", "\n### ").lstrip()
+        markdown(found).replace("# Runs compared", "### The table", 1).replace("\n## ", "\n### ").lstrip()
     )
     if "traces" in config.run.rungs:
         text.append(_traces(config))
