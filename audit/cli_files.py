@@ -1,4 +1,4 @@
-"""Commands of ``audit`` over several files: ``compare`` and ``leak``."""
+"""Commands of ``audit`` over several files: ``compare`` and ``leak``, and ``issues`` with a model beside the data."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def compare(
     from audit.comparing import compare_files
 
     result = compare_files(
-        before, after, item=names(item), label=needed(label, "name the label column: --label COLUMN"), label_after=label_after, row_id=row_id,
-        missing=names(missing), normalise=normalise, level=level, draws=draws, seed=seed, interval=interval,
-        delimiter=delimiter, encoding=encoding, sheet=sheet, ragged=ragged,
+        before, after, item=names(item), label=needed(label, "name the label column: --label COLUMN"),
+        label_after=label_after, row_id=row_id, missing=names(missing), normalise=normalise, level=level,
+        draws=draws, seed=seed, interval=interval, delimiter=delimiter, encoding=encoding, sheet=sheet, ragged=ragged,
     )  # fmt: skip
     report(result, form, out)
 
@@ -101,7 +101,69 @@ def leak(
         raise typer.Exit(1)
 
 
+def issues(
+    file: o.File,
+    item: o.Item = None,
+    label: o.Label = None,
+    probs: Annotated[
+        str | None,
+        typer.Option(
+            "--probs",
+            metavar="FILE",
+            help="Out-of-fold probabilities of your own model: a table with a column for each class, or .npy.",
+        ),
+    ] = None,
+    embeddings: Annotated[
+        str | None,
+        typer.Option(
+            "--embeddings",
+            metavar="FILE",
+            help="Numbers to train on in place of the text: .npy, or a table of numbers or lists.",
+        ),
+    ] = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option(
+            "--row-id", metavar="COLUMN", help="Column that joins a table of --probs or --embeddings."
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", help="Folds of the default model, over items.")] = 5,
+    missing: o.Missing = None,
+    normalise: o.Normalise = "case",
+    level: o.Level = 0.95,
+    draws: o.Draws = 200,
+    seed: o.Seed = 0,
+    show: Annotated[int, typer.Option("--show", help="Suspicious labels kept in the JSON.")] = 20,
+    out_rows: Annotated[
+        Path | None,
+        typer.Option("--out-rows", metavar="FILE", help="Write every suspicious row to this table, ranked."),
+    ] = None,
+    form: Form = "text",
+    out: o.Out = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
+    ragged: o.Ragged = "error",
+) -> None:
+    """Find labels that a model doubts, and hold its flip rate against that of the repeats.
+
+    Example: audit issues data.csv --item text --label label --out-rows suspicious.csv
+    """
+    from audit.issues import find_issues
+    from audit.writing import check_outputs
+
+    check_outputs(file, out, out_rows)
+    result = find_issues(
+        file, item=names(item), label=needed(label, "name the label column: --label COLUMN"), probs=probs,
+        embeddings=embeddings, row_id=row_id, missing=names(missing), normalise=normalise, folds=folds, level=level,
+        draws=draws, seed=seed, show=show, out_rows=out_rows, delimiter=delimiter, encoding=encoding, sheet=sheet,
+        ragged=ragged, progress=lambda told: typer.echo(f"{told} ...", err=True),
+    )  # fmt: skip
+    report(result, form, out)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to ``audit``."""
     app.command()(compare)
     app.command()(leak)
+    app.command()(issues)
