@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -53,6 +54,12 @@ def check_paths(
 
     ``reads`` are further inputs (gold, the rubric): like ``source`` they are files or something else.
     """
+    try:
+        for path in (out, unresolved, *([journal] if journal else [])):
+            with suppress(FileNotFoundError):
+                path.stat()
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"--out {out}: this name cannot be used ({error}); give a shorter one") from error
     if not out.name.lower().endswith(ENDINGS):
         raise ArgumentError(f"--out {out}: the ending says no kind of file; use one of {', '.join(ENDINGS)}")
     if out.is_dir() or not out.parent.is_dir():

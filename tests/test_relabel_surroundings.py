@@ -243,3 +243,9 @@ def test_long_rows_are_worked_on_in_small_parts():
     assert [row for part in parts for row in part] == rows
     assert max(sum(len(cell) for (cell,) in part) for part in parts) <= PART + 40_000
     assert len(parts) < 10
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".csv", "x" * 245 + ".csv", "a\0b.csv"])
+def test_a_name_that_no_file_can_have_is_refused_before_anything_is_asked(tmp_path, name):
+    with pytest.raises(ArgumentError, match="this name cannot be used"):
+        make_job(tmp_path, "http://127.0.0.1:1/v1", out=tmp_path / name).plan()
