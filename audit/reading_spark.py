@@ -61,15 +61,14 @@ class Cursor:
 class SparkConnection:
     """Answers DuckDB's SQL from a Spark session, as far as :mod:`audit.grouping` and its neighbours speak it.
 
-    Temporary tables are temporary views of cached frames; they are dropped by :meth:`close`, with or without the
-    session itself (``own``).
+    Temporary tables are worked out at once and kept by Spark's executors, in memory and on disk; :meth:`close` drops
+    them, and the session itself if it was started here (``own``).
     """
 
     def __init__(self, session: Any, *, own: bool) -> None:
         self.session = session
         self._own = own
         self._views: set[str] = set()
-        self._cached: list[Any] = []
 
     def execute(self, query: str) -> Cursor:
         """Run statements; the cursor holds the rows of the last SELECT."""
@@ -86,10 +85,10 @@ class SparkConnection:
         return Cursor(frame)
 
     def store(self, name: str, frame: Any, *, keep: bool = True) -> None:
-        """Make a frame known as ``name``; ``keep`` caches its rows once they are worked out."""
+        """Make a frame known as ``name``; ``keep`` works its rows out once, here and now."""
         if keep:
-            frame = frame.persist()
-            self._cached.append(frame)
+            with spark_errors():
+                frame = frame.localCheckpoint()  # unlike a cache it cuts the plan, which else doubles at each step
         frame.createOrReplaceTempView(name)
         self._views.add(name)
 
@@ -116,8 +115,6 @@ class SparkConnection:
 
     def close(self) -> None:
         """Drop all that was made here."""
-        for frame in self._cached:
-            frame.unpersist()
         for name in list(self._views):
             self._drop(name)
         if self._own:
