@@ -32,6 +32,8 @@ from train.task import load_examples
 from train.traces import read_traces
 from train.traces_rung import TracesMissingError, rows_of_traces
 
+pytestmark = pytest.mark.slow
+
 TRAINED = [rung for rung in RUNGS if rung != "traces"]
 
 
