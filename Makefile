@@ -58,6 +58,7 @@ examples: $(VENV)/.core ## Write the generated files of examples/ again
 
 study: $(VENV)/.core ## Run the coverage study of the intervals and write its table into docs/ (long)
 	$(BIN)/python benchmarks/coverage_study.py
+	$(BIN)/python benchmarks/coverage_moments.py
 
 study-train: $(VENV)/.train ## Run the ladder on a small real model and write docs/train-study.md (up to 75 minutes; goes on where it was)
 	$(BIN)/python benchmarks/study_train.py

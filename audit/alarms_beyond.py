@@ -75,6 +75,22 @@ def _dependent(part: LatentClasses) -> Iterator[Alarm]:
     )
 
 
+def _swapped(evidence: Evidence) -> Iterator[Alarm]:
+    gold = evidence.gold
+    if gold is None or gold.error.low is None or gold.error.low <= 0.5 or evidence.patterns.class_count != 2:
+        return
+    yield Alarm(
+        code="labels mostly wrong",
+        severity="warning",
+        message=(
+            f"{gold.error.estimate:.1%} of the labels differ from gold, more than half: the names of the two classes "
+            "are swapped in one of them, or gold belongs to other items."
+        ),
+        action="check what each class is called in the labels and in the gold standard",
+        figures={"error": gold.error.estimate, "low": gold.error.low},
+    )
+
+
 def _gold(evidence: Evidence) -> Iterator[Alarm]:
     gold = evidence.gold
     if gold is None or gold.above is not False or gold.error.high is None or gold.flip_rate is None:
@@ -93,4 +109,4 @@ def _gold(evidence: Evidence) -> Iterator[Alarm]:
     )
 
 
-CHECKS = (_mixture, _unfit, _gold)
+CHECKS = (_mixture, _unfit, _gold, _swapped)

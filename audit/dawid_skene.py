@@ -81,7 +81,14 @@ def fit_dawid_skene(votes: AnnotatorVotes) -> DawidSkene:
     return _climb(table, truths, np.ones(votes.items), classes)
 
 
-def _climb(table: sparse.csr_array, truths: FloatArray, weights: FloatArray, classes: int) -> DawidSkene:
+def _climb(
+    table: sparse.csr_array,
+    truths: FloatArray,
+    weights: FloatArray,
+    classes: int,
+    *,
+    tolerance: float = _TOLERANCE,
+) -> DawidSkene:
     before, step = -np.inf, 0
     while step < _MOST_ITERATIONS:
         step += 1
@@ -92,7 +99,7 @@ def _climb(table: sparse.csr_array, truths: FloatArray, weights: FloatArray, cla
         total = chance.sum(axis=1, keepdims=True)
         truths = chance / total
         likelihood = float(weights @ (np.log(total) + top).ravel())
-        if likelihood - before <= _TOLERANCE * (1.0 + abs(likelihood)):
+        if likelihood - before <= tolerance * (1.0 + abs(likelihood)):
             break
         before = likelihood
     return DawidSkene(
@@ -161,7 +168,7 @@ def _bootstrap(
     shares, rates = [], []
     for _ in range(draws):
         weights = rng.multinomial(count, np.full(count, 1.0 / count)).astype(np.float64)
-        fit = _climb(table, at.truths, weights, classes)
+        fit = _climb(table, at.truths, weights, classes, tolerance=100.0 * _TOLERANCE)
         shares.append(fit.prevalence)
         rates.append(fit.rates)
     return np.array(shares), np.array(rates)
@@ -226,7 +233,8 @@ def _result(
 def _dependence(votes: AnnotatorVotes, at: DawidSkene) -> tuple[tuple[DependentPair, ...], float | None]:
     """Pairs whose residual agreement is not chance, and the smallest p-value over all pairs tested (Bonferroni).
 
-    The agreement of annotators a and b on item i is expected as sum_j P(j | labels of i) sum_l theta_ajl theta_bjl.
+    Annotators a and b are expected to agree on item i with chance e_i = sum_j P(j | labels of i) sum_l theta_ajl
+    theta_bjl, which varies by e_i(1 - e_i).
     """
     table, classes = votes.table(), len(votes.classes)
     busy = np.argsort(-np.asarray((table > 0).sum(axis=0)).reshape(-1, classes).sum(axis=1), kind="stable")
@@ -246,10 +254,9 @@ def _dependence(votes: AnnotatorVotes, at: DawidSkene) -> tuple[tuple[DependentP
             tested += 1
             agreed = np.sum(one[both] * two[both], axis=1)
             expected = at.truths[both] @ np.sum(at.rates[a] * at.rates[b], axis=1)
-            residual = agreed - expected
-            error = float(np.sqrt(np.sum(residual**2)))
+            error = float(np.sqrt(np.sum(expected * (1.0 - expected))))
             if error > 0.0:
-                p = float(2.0 * stats.norm.sf(abs(residual.sum()) / error))
+                p = float(2.0 * stats.norm.sf(abs(float(np.sum(agreed - expected))) / error))
                 found.append(
                     (p, int(a), int(b), int(both.sum()), float(agreed.mean()), float(expected.mean()))
                 )

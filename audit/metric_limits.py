@@ -52,7 +52,7 @@ METRICS = {
 }
 
 _KINDS = {
-    "accuracy": "hard upper bound for any predictor if all items are equally noisy; the truth-knower reaches it",
+    "accuracy": "hard upper bound for any predictor, 1 − ε; the truth-knower reaches it at equal noise",
     "balanced-accuracy": "hard upper bound for any predictor; the truth-knower scores less where classes are unequal",
     "f1": "hard upper bound for any predictor; a predictor tuned to F1 may exceed the truth-knower",
     "precision": "no bound below 1 for any predictor: one that answers 'positive' rarely may have any precision",

@@ -89,7 +89,7 @@ def _metrics(result: AuditResult) -> Iterator[Section]:
         for limit in part.limits
     )  # fmt: skip
     told = (
-        "A bound holds for any predictor, however the items differ, save where it says otherwise. Beside it stands the "
+        "A bound holds for any predictor, however the items differ. Beside it stands the "
         "score of a predictor that knows the truth behind the labels, if all items are equally noisy."
     )
     sentences = [told]

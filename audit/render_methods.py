@@ -74,6 +74,32 @@ METHODS: tuple[Method, ...] = (
         source="Scott, Public Opinion Quarterly 19 (1955) 321–325; Krippendorff, Content Analysis (2004), 11.3",
     ),
     Method(
+        name="Several labels an item",
+        sentence=(
+            "Three or more labels show more moments of p_i than two. The band from them is the least and the greatest "
+            "mean of max p_i over all distributions of p_i that give the observed counts; it assumes nothing of the "
+            "items but independent labels."
+        ),
+        formula="min, max of E[max p] subject to E[chance of each count] = its frequency",
+    ),
+    Method(
+        name="Other metrics",
+        sentence=(
+            "A hard bound holds for any predictor, from d and the share m of the positive class. The truth-knower is a "
+            "predictor that knows the labels without their noise, if all items are equally noisy."
+        ),
+        formula="MCC ≤ √κ,  Brier ≥ d/2,  log-loss ≥ 2d ln 2",
+    ),
+    Method(
+        name="Error rates",
+        sentence=(
+            "Where they were asked for: pairs leave a set of rates open; three labels an item, strata with other class "
+            "shares, or known annotators identify them, if labels are independent given the truth and right more often "
+            "than not."
+        ),
+        source=("Hui & Walter, Biometrics 36 (1980) 167–171; Dawid & Skene, Appl. Stat. 28 (1979) 20–28"),
+    ),
+    Method(
         name="Copied labels",
         sentence=(
             "If a share c of the pairs of labels were copies of one opinion, they agree by construction, and the "

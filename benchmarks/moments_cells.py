@@ -13,6 +13,10 @@ from audit.patterns import CountPatterns
 COMMON = 0.7
 
 
+#: Chances in a mixture; items are drawn from them, so their mean is the exact ceiling.
+_POOL = 5_000
+
+
 class Held(NamedTuple):
     """Share of samples whose band holds the ceiling, and the mean ends of point and band."""
 
@@ -42,9 +46,9 @@ def mixed_repeats(items: int, size: int, *, seed: int) -> tuple[CountPatterns, f
     """Binary counts of items whose chances come from a random mixture of beta distributions, and their ceiling."""
     rng = np.random.default_rng(seed)
     parts = rng.integers(1, 4)
-    chance = rng.beta(*rng.uniform(0.1, 4.0, size=(2, parts)), size=(200_000, parts))
-    chosen = rng.choice(parts, size=200_000, p=rng.dirichlet(np.ones(parts)))
-    pool = chance[np.arange(200_000), chosen]
+    chance = rng.beta(*rng.uniform(0.1, 4.0, size=(2, parts)), size=(_POOL, parts))
+    chosen = rng.choice(parts, size=_POOL, p=rng.dirichlet(np.ones(parts)))
+    pool = chance[np.arange(_POOL), chosen]
     ones = rng.binomial(size, rng.choice(pool, size=items))
     ceiling = float(np.maximum(pool, 1.0 - pool).mean())
     return CountPatterns.from_counts(np.column_stack([size - ones, ones])), ceiling
