@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 from study_page import write_page  # noqa: E402
 from study_teacher import ScriptedTeacher  # noqa: E402
 
+from audit.errors import AuditError  # noqa: E402
 from tests.teacher_server import Teacher  # noqa: E402
 from train.config import Config, GrpoSettings, RunSettings, load_config  # noqa: E402
 from train.ladder import run_ladder  # noqa: E402
@@ -147,4 +148,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except AuditError as error:
+        sys.exit(f"study: {error}")
