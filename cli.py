@@ -75,6 +75,8 @@ def dupes(
     escape: o.Escape = None,
     sheet: o.Sheet = None,
     ragged: o.Ragged = "error",
+    engine: o.Engine = "duckdb",
+    master: o.Master = None,
 ) -> None:
     """Measure how much repeated items disagree, and the accuracy ceiling that follows.
 
@@ -94,7 +96,7 @@ def dupes(
         missing=_names(missing), normalise=normalise, merge_labels=merge_labels, drop_copies=drop_copies,
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
         show_conflicts=show_conflicts, conflicts_file=conflicts,
-        **_reading(delimiter, encoding, quote, escape, sheet, ragged),
+        **_reading(delimiter, encoding, quote, escape, sheet, ragged), engine=engine, master=master,
     )  # fmt: skip
     kind = kind or ("classes" if sep is None else "tags")
     if kind != "classes":

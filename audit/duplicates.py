@@ -23,7 +23,7 @@ from audit.intervals import check_level, check_seed
 from audit.labels import spelling_variants
 from audit.moments import moment_bounds
 from audit.patterns import PairContrast
-from audit.reading import Table, open_table
+from audit.reading import Table, engine_of, open_table
 from audit.results import (
     AuditResult,
     CopiedShare,
@@ -77,8 +77,9 @@ def audit_duplicates(
     Parameters
     ----------
     source:
-        A path (CSV, TSV, Parquet, JSONL, xlsx, gzip too), ``"-"`` for standard input, or a pandas, Polars, Arrow
-        or DuckDB frame.
+        A path (CSV, TSV, Parquet, JSONL, xlsx, gzip too), a database, a URL, ``"-"`` for standard input, or a pandas,
+        Polars, Arrow, DuckDB or PySpark frame. PySpark's is grouped in Spark; only counts and the conflicts shown
+        leave it.
     item:
         Column or columns that make an item: its text, or its id. Guessed when neither it nor ``label`` is given.
     label:
@@ -107,7 +108,7 @@ def audit_duplicates(
     show_conflicts, conflicts_file:
         Disagreeing items kept in the result (hardest first); a file for all of them.
     reading:
-        ``delimiter``, ``encoding``, ``sheet``, ``ragged`` of :func:`audit.reading.open_table`.
+        ``delimiter``, ``encoding``, ``sheet``, ``ragged``, ``engine``, ``master`` of :func:`audit.reading.open_table`.
 
     Returns
     -------
@@ -125,6 +126,7 @@ def audit_duplicates(
     check_seed(seed)
     if draws < 1 or show_conflicts < 0:
         raise ArgumentError("the bootstrap needs at least 1 draw, and the conflicts shown are 0 or more")
+    reading.setdefault("engine", engine_of(source))
     with open_table(source, **reading) as table:
         items = (item,) if isinstance(item, str) else tuple(item)
         chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import duckdb
 import numpy as np
 
 from audit.errors import ArgumentError
-from audit.grouping_engine import Connection, in_place, row_wise
+from audit.grouping_engine import Connection, row_wise
 from audit.grouping_queries import number
 from audit.grouping_repeats import Repeats, Rung
 from audit.grouping_rows import Columns, Rows, copied, read_rows
@@ -146,7 +147,7 @@ def _find_twins(rows: Rows, labelled: str, level: str) -> None:
     """Make the table ``twins``: the labelled rows (r) whose key occurs more than once or is that of an empty text."""
     con, prefix = rows.con, rows.prefix
     texts = f"(SELECT r, {', '.join(rows.items)} FROM {labelled})"
-    if in_place(con):
+    if not isinstance(con, duckdb.DuckDBPyConnection):
         _match_keys(rows, texts, _whole_key(rows, level))
         return
     key = _choose_key(rows, labelled, level)
@@ -166,7 +167,9 @@ def _match_keys(rows: Rows, texts: str, key: Callable[[str], str]) -> None:
     nothing = number(con, f"SELECT h FROM {row_wise(con, _empty(rows), key)}")
     con.execute(f"CREATE TEMP TABLE {prefix}keys AS SELECT r, h FROM {row_wise(con, texts, key)}")
     twice = f"SELECT h FROM {prefix}keys GROUP BY h HAVING count(*) > 1 OR h = {nothing}"
-    con.execute(f"CREATE TEMP TABLE {prefix}twins AS SELECT r FROM {prefix}keys SEMI JOIN ({twice}) USING (h)")
+    con.execute(
+        f"CREATE TEMP TABLE {prefix}twins AS SELECT r FROM {prefix}keys SEMI JOIN ({twice}) USING (h)"
+    )
 
 
 def _empty(rows: Rows) -> str:
@@ -181,7 +184,7 @@ def _whole_key(rows: Rows, level: str) -> Callable[[str], str]:
     return lambda source: f"(SELECT r, hash({names}) AS h FROM {normal_forms(source, items, coarse)})"
 
 
-def _twins(con: Connection, keys: str, count: int, nothing: int) -> Iterator[IntArray]:
+def _twins(con: duckdb.DuckDBPyConnection, keys: str, count: int, nothing: int) -> Iterator[IntArray]:
     """Rows whose key is not alone, or is ``nothing``; in parts, so that a large file needs little memory.
 
     Sorting the keys and marking the buckets of those that repeat takes less than half the time of a GROUP BY.

@@ -47,9 +47,7 @@ def number(con: Connection, query: str) -> int:
     return int(con.execute(query).fetchall()[0][0])
 
 
-def count_patterns(
-    con: Connection, votes: str, classes: Sequence[str], *, keys: str = "g"
-) -> CountPatterns:
+def count_patterns(con: Connection, votes: str, classes: Sequence[str], *, keys: str = "g") -> CountPatterns:
     """Count patterns of the items with at least two votes; items are told apart by the columns ``keys``."""
     found = count_patterns_by(con, f"(SELECT *, '' AS v FROM {votes})", classes, keys=keys)
     return found.get("", _decoded([], classes))

@@ -15,7 +15,7 @@ __all__ = ["audit_kind"]
 
 #: What an audit of numbers can be told.
 _NUMERIC = ("item", "label", "missing", "normalise", "drop_copies", "level")
-_READING = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged")
+_READING = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged", "engine", "master")
 
 
 def audit_kind(
@@ -38,6 +38,8 @@ def audit_kind(
     if kind == "tags":
         if options.get("label_columns") or options.get("counts"):
             raise ArgumentError("tags are read from one label column: leave --label-columns and --counts out")
+        if options.get("engine") == "spark":
+            raise ArgumentError("sets of tags are put in order row by row, here: leave --engine spark out")
         return audit_tags(source, sep=sep, **options)
     defaults = inspect.signature(audit_duplicates).parameters
     for name, value in options.items():

@@ -164,7 +164,7 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     )  # fmt: skip
 
 
-_READING = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged")
+_READING = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged", "engine", "master")
 #: Options of an audit that decide which labels are grouped.
 _GROUPING = ("missing", "normalise", "merge_labels", "drop_copies", "one_per")
 

@@ -12,7 +12,8 @@ Format = Literal["text", "json", "markdown", "html"]
 File = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", help="CSV, TSV, Parquet, JSONL, JSON or xlsx (.gz too), or - for standard input."
+        metavar="FILE",
+        help="CSV, TSV, Parquet, JSONL, JSON or xlsx (.gz too), a database or a URL, or - for standard input.",
     ),
 ]
 Item = Annotated[
@@ -67,7 +68,22 @@ Quote = Annotated[
 Escape = Annotated[
     str | None, typer.Option("--escape", help="Character before a quote inside a quoted field.")
 ]
-Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an xlsx file; the first if not given.")]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        "--sheet",
+        "--table",
+        help="Sheet of an xlsx file (the first if not given), or table of a database (where there are several).",
+    ),
+]
+Engine = Annotated[
+    Literal["duckdb", "spark"],
+    typer.Option("--engine", help="Where the rows are grouped; spark needs label-audit[spark] and Java 17."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="Spark's master, such as local[2] (default: local[*])."),
+]
 Ragged = Annotated[
     Literal["error", "pad", "drop"],
     typer.Option(

@@ -212,7 +212,12 @@ def open_table(
     if engine == "spark":
         from audit.reading_spark import open_in_spark
 
-        text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "quoting": quoting, "escape": escape}
+        text: dict[str, Any] = {
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "quoting": quoting,
+            "escape": escape,
+        }
         return open_in_spark(source, master=master, missing=missing, **text, sheet=sheet, ragged=ragged)
     if master is not None:
         raise ArgumentError("a master is Spark's: give it together with engine spark, or leave it out")

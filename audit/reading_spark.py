@@ -70,10 +70,12 @@ class SparkConnection:
         self._own = own
         self._views: set[str] = set()
 
-    def execute(self, query: str) -> Cursor:
-        """Run statements; the cursor holds the rows of the last SELECT."""
+    def execute(self, query: str, parameters: object = None) -> Cursor:
+        """Run statements; the cursor holds the rows of the last SELECT. There are no parameters here."""
         from sqlglot import exp, parse
 
+        if parameters is not None:
+            raise ArgumentError("this question cannot be asked of Spark yet: leave the engine out")
         frame = None
         for statement in parse(query, read="duckdb"):
             if isinstance(statement, exp.Create):
@@ -88,7 +90,9 @@ class SparkConnection:
         """Make a frame known as ``name``; ``keep`` works its rows out once, here and now."""
         if keep:
             with spark_errors():
-                frame = frame.localCheckpoint()  # unlike a cache it cuts the plan, which else doubles at each step
+                frame = (
+                    frame.localCheckpoint()
+                )  # unlike a cache it cuts the plan, which else doubles at each step
         frame.createOrReplaceTempView(name)
         self._views.add(name)
 
@@ -212,7 +216,9 @@ class SparkTable(Table):
         self.columns = columns
         held = ", ".join(name for name, column in zip(columns, kinds, strict=True) if column in whole)
         notes = (
-            (f"stored as decimals but whole numbers throughout, read as 1 and not 1.0: {held}",) if held else ()
+            (f"stored as decimals but whole numbers throughout, read as 1 and not 1.0: {held}",)
+            if held
+            else ()
         )
         self.report = replace(report, notes=(*report.notes, *renamed, *notes))
 
@@ -248,7 +254,7 @@ class SparkTable(Table):
             row = f.col("place").bitwiseAND((1 << 33) - 1) + f.col("start")
             base = read.withColumn("part", part).join(table, "part").withColumn("rowid", row)
             self._spark.store(name, base.drop("place", "part", "start"))
-        return starts[-1]
+        return int(starts[-1])
 
     def head(self, limit: int = 5_000) -> list[tuple[str | None, ...]]:
         """See :meth:`audit.reading.Table.head`."""
@@ -327,7 +333,12 @@ def open_in_spark(source: Any, *, master: str | None, missing: Sequence[str], **
 
 
 def _table(
-    con: SparkConnection, scratch: Scratch, frame: Any, names: Sequence[str], report: ReadReport, missing: Sequence[str]
+    con: SparkConnection,
+    scratch: Scratch,
+    frame: Any,
+    names: Sequence[str],
+    report: ReadReport,
+    missing: Sequence[str],
 ) -> SparkTable:
     with spark_errors(report.source):
         if not names or frame.isEmpty():
@@ -360,7 +371,7 @@ def _start(master: str | None) -> SparkConnection:
     try:
         with _python(address):
             return SparkConnection(builder.getOrCreate(), own=True)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"Spark cannot be started on {address} ({reason}); it needs Java 17 or newer (set JAVA_HOME) and a master "
@@ -393,4 +404,6 @@ def spark_errors(source: str = "Spark") -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         named = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception): ", line)]
         told = (named or lines or ["no reason given"])[0]
-        raise InputError(f"{source}: Spark cannot work this out ({told[:300]}); check the data, or leave engine out") from error
+        raise InputError(
+            f"{source}: Spark cannot work this out ({told[:300]}); check the data, or leave engine out"
+        ) from error
