@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from audit.disagreement import estimate_disagreement
-from audit.errors import ArgumentError
+from audit.errors import ArgumentError, ColumnError
 from audit.evidence import deduplicated
 from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
 from audit.intervals import check_level, check_seed
@@ -102,6 +102,10 @@ def find_issues(
     if probs is not None and embeddings is not None:
         raise ArgumentError(
             "--probs are the probabilities, --embeddings what to make them from: give one of them"
+        )
+    if not item:
+        raise ColumnError(
+            "name the column or columns that make an item, which the model reads: --item COLUMN"
         )
     needs_extra()
     matrix = embeddings if probs is None else probs

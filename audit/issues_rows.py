@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,28 +96,33 @@ def labelled_rows(
     InputError, ArgumentError
         A file, a column or an option cannot be used, or no row of the one belongs to a row of the other.
     """
+    name = str(source) if isinstance(source, str | os.PathLike) else "the table of labels"
     join = _join(matrix, item, row_id)
-    sources, labels = ([source, matrix], [label, None]) if join == "item" else ([source], [label])
+    sources, labels = [source], [label]
+    if join == "item":  # the options for reading are those of the labels' file
+        with open_table(matrix) as table:
+            names = [row for batch in table.rows(item) for row in batch]
+        sources, labels = [source, pd.DataFrame(names, columns=list(item), dtype=object)], [label, None]
     with group_files(
         *sources, item=item, label=labels, row_id=row_id if join == "id" else None, missing=missing,
-        normalise=normalise, **({} if join == "item" else reading),
+        normalise=normalise, **reading,
     ) as files:  # fmt: skip
         found = files.con.execute(
             "SELECT row, g, code, id FROM votes WHERE side = 'first' ORDER BY row"
         ).fetchnumpy()
-        row, group, code = (np.asarray(found[name], np.int64) for name in ("row", "g", "code"))
+        row, group, code = (np.asarray(found[column], np.int64) for column in ("row", "g", "code"))
         if not len(row):
             raise InputError(
-                f"{source}: no row has both an item and a label: check --item, --label and --missing"
+                f"{name}: no row has both an item and a label: check --item, --label and --missing"
             )
         present, code = np.unique(code, return_inverse=True)
         classes = tuple(files.classes[k] for k in present)
         values, spread, kept, notes = None, 0.0, np.ones(len(row), np.bool_), ()
         groups, place = np.unique(group, return_inverse=True)
         if matrix is not None:
-            names = [(name, f"p_{name}", f"prob_{name}") for name in classes] if per_class else None
+            wanted = [(one, f"p_{one}", f"prob_{one}") for one in classes] if per_class else None
             numbers = read_matrix(
-                matrix, columns=names, row_id=row_id if join == "id" else None, leave_out=[*item, label]
+                matrix, columns=wanted, row_id=row_id if join == "id" else None, leave_out=[*item, label]
             )
             if per_class:
                 numbers, notes = _as_probabilities(numbers, classes)
@@ -125,7 +131,7 @@ def labelled_rows(
             kept = known[place]
             if not kept.any():
                 raise InputError(
-                    f"{numbers.source}: no row belongs to a labelled row of {source}: check what joins them"
+                    f"{numbers.source}: no row belongs to a labelled row of {name}: check what joins them"
                 )
             values = values[np.unique(place[kept])]
         classes_kept = np.unique(code[kept])
@@ -173,7 +179,9 @@ def _matched(
         line = {value: k for k, value in enumerate(numbers.ids or ()) if value is not None}
         if len(line) < sum(value is not None for value in numbers.ids or ()):
             raise InputError(f"{numbers.source}: an id stands in two rows: --row-id is to tell rows apart")
-        pairs = [(item, line[key]) for item, key in zip(place.tolist(), ids, strict=True) if key in line]
+        pairs = [
+            (item, line[key]) for item, key in zip(place.tolist(), ids.tolist(), strict=True) if key in line
+        ]
         both = np.array(pairs, np.int64).reshape(-1, 2)
         return both[:, 0], both[:, 1]
     found = files.con.execute("SELECT row, g FROM votes WHERE side = 'second'").fetchnumpy()

@@ -449,6 +449,45 @@ def test_rows_without_probabilities_are_left_out_and_counted() -> None:
         find_issues(frame, item=["text"], label="label", probs=probs.assign(text=list("wxyz")))
 
 
+def test_reading_options_are_those_of_the_labels(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("text;label\na, b;0\nc;1\nd;0\ne;1\n", "utf-8")
+    told = [("e", 0.2, 0.8), ("A, b", 0.9, 0.1), ("c", 0.3, 0.7), ("d", 0.6, 0.4)]
+    probs = write_csv(tmp_path / "p.csv", ["text", "0", "1"], told)
+    found = find_issues(data, item=["text"], label="label", probs=probs, delimiter=";", draws=2)
+    assert (found.labelled, found.without_probabilities, found.model.accuracy.estimate) == (4, 0, 1.0)
+
+
+def test_ids_that_are_missing_or_twice_are_not_joined() -> None:
+    frame = pd.DataFrame({"id": ["1", "2", None, "4"], "text": list("abcd"), "label": list("0101")})
+    probs = pd.DataFrame({"id": ["4", None, "2", "1"], "0": [0.1, 0.5, 0.2, 0.9], "1": [0.9, 0.5, 0.8, 0.1]})
+    found = find_issues(frame, item=["text"], label="label", probs=probs, row_id="id", draws=2)
+    assert (found.labelled, found.without_probabilities, found.model.accuracy.estimate) == (3, 1, 1.0)
+    with pytest.raises(InputError, match="an id stands in two rows"):
+        find_issues(frame, item=["text"], label="label", probs=probs.assign(id="1"), row_id="id")
+
+
+def test_alarms_of_a_file_where_one_item_prevails_and_nothing_is_repeated_else() -> None:
+    made = Made(SYMMETRIC, items=120, repeated=0)
+    frame = pd.concat([made.frame, *[made.frame[:1]] * 20])
+    found = find_issues(
+        frame, item=["text"], label="label", embeddings=np.vstack([made.rows, *[made.rows[:1]] * 20]), draws=3
+    )
+    assert "one_item_many_labels" in [alarm.code for alarm in found.alarms]
+
+
+def test_a_rare_class_that_is_ranked_well_but_never_predicted() -> None:
+    rng = np.random.default_rng(0)
+    rare = np.arange(2000) % 20 == 0
+    chance = np.where(rare, 0.3, 0.05) + rng.random(2000) * 0.1
+    frame = pd.DataFrame({"text": [f"t{k}" for k in range(2000)], "label": np.where(rare, "1", "0")})
+    found = find_issues(
+        frame, item=["text"], label="label", probs=np.column_stack([1 - chance, chance]), draws=5
+    )
+    assert "little_skill" in [alarm.code for alarm in found.alarms]
+    assert "no flip rate by repeats to hold it against" in found.verdict
+
+
 def test_copies_with_probabilities_of_their_own_are_an_alarm() -> None:
     made = Made(SYMMETRIC, items=300, repeated=300)
     p = np.full((600, 2), 0.15)
@@ -583,10 +622,13 @@ def test_options_out_of_range_are_named(tmp_path: Path) -> None:
     for options, match in (
         ({"folds": 1}, "--folds"), ({"draws": 1}, "--draws"), ({"level": 2.0}, "level"), ({"seed": -1}, "seed"),
         ({"probs": np.eye(2), "embeddings": np.eye(2)}, "give one of them"),
+        ({"show": -1}, "issues to show"),
         ({"probs": np.eye(2), "row_id": "text"}, "row by row"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=match):
             find_issues(frame, item=["text"], label="label", **options)  # type: ignore[arg-type]
+    with pytest.raises(ColumnError, match="--item COLUMN"):
+        find_issues(frame, item=[], label="label")
     path = write_csv(tmp_path / "a.csv", ["text", "label"], [("a", "0"), ("b", "1")])
     with pytest.raises(ArgumentError, match="read or written already"):
         find_issues(path, item=["text"], label="label", out_rows=path)
