@@ -68,8 +68,8 @@ def write_step(folder: Path, step: int, rows: Sequence[Mapping[str, Any]], *, ru
         pyarrow is not there; it comes with the ``train`` extra.
     """
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError("writing rollouts", extra="train") from error
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
