@@ -76,7 +76,8 @@ def causal_news(folder: Path, *, seed: int = 0) -> tuple[Path, Path] | None:
                     rows.setdefault(row["text"], (row["label"], float(row["agreement"])))
                 else:
                     revised[row["text"]] = row["label"]
-    rng = np.random.default_rng(seed)
+    # a stream of its own: the splits are drawn from default_rng(task.seed), and must not depend on the votes
+    rng = np.random.default_rng((seed, 1))
     folder.mkdir(parents=True, exist_ok=True)
     data, clean = folder / "votes.csv", folder / "clean.csv"
     draws = rng.random(len(rows))
