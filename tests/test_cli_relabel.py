@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -191,9 +192,12 @@ def test_rehearse_serves_until_it_is_interrupted(folder):
         "about",
     ]
     command += ["--label", "truth", "--model", "judge=0", "--fault", "rate_limit:0", "--per-second", "100"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True
-    )
+
+    def listen():  # a shell starts what it sends to the background deaf to Ctrl-C, and so all that comes from it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True, preexec_fn=listen)
     try:
         line = process.stdout.readline()
         url = re.search(r"rehearsing 2 items at (\S+)", line).group(1)
@@ -206,9 +210,12 @@ def test_rehearse_serves_until_it_is_interrupted(folder):
         )
         assert all(row["label_clean"] == row["truth"] for row in read_table(folder / "o.csv"))
     finally:
-        process.send_signal(2)
-        process.wait(20)
-        process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+            process.stdout.close()
     assert process.returncode == 0
 
 
