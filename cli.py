@@ -106,6 +106,8 @@ def dupes(
             raise typer.BadParameter(
                 f"--kind {kind} is told as text or JSON: leave --html and --fail-under out"
             )
+        if errors or strata is not None or gold is not None:
+            raise typer.BadParameter(f"--errors, --strata and --gold are for classes, not for --kind {kind}")
         report(audit_kind(file, kind=kind, options=options, sep="|" if sep is None else sep), form, out)
         return
     result = audit_duplicates(file, errors=errors, strata=strata, gold=gold, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,10 +72,11 @@ def held(
     return Held(found / samples, *(float(end) for end in ends / samples), unfit / samples)
 
 
-def held_mixed(items: int, size: int, *, samples: int, seed: int) -> float:
-    """Coverage over samples, each from a mixture of its own."""
+def held_mixed(items: int, sizes: Sequence[int], *, samples: int, seed: int) -> float:
+    """Coverage over samples, each from a mixture of its own, with the numbers of labels in turn."""
     found = 0
     for sample in range(samples):
+        size = sizes[sample % len(sizes)]
         patterns, ceiling = mixed_repeats(items, size, seed=1_000_003 * seed + sample)
         part = moment_bounds(patterns, seed=sample)
         if part.low is not None and part.high is not None:

@@ -269,6 +269,9 @@ def test_the_command_line_takes_all_of_it(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert ran.json["errors"]["strata"]["method"] == "Hui-Walter"
     assert ran.json["gold"]["labels"] == 720
+    other = run("dupes", path, "--item", "text", "--label", "label", "--kind", "ordinal", "--gold", "truth")
+    assert other.code == 2
+    assert "for classes" in other.err
     missing = run("dupes", path, "--item", "text", "--label", "label", "--gold", "nowhere.csv")
     assert missing.code == 2
     assert "no such column and no such file" in missing.err
