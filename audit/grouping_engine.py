@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import duckdb
 
 if TYPE_CHECKING:
-    from audit.reading_spark import SparkConnection
+    from audit.grouping_spark import SparkConnection
 
 __all__ = ["Connection", "in_place", "row_wise", "small_table"]
 

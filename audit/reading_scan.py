@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,22 @@ from typing import Any
 import duckdb
 
 from audit.errors import ArgumentError, InputError
+from audit.reading_plan import Options, Plan, ReadReport, Scan
 from audit.reading_sniff import Header, find_encoding, find_header, unique_names
+from audit.reading_sources import (
+    DUCKDB,
+    POSTGRES,
+    SQLITE,
+    attach_duckdb,
+    copy_remote,
+    is_remote,
+    postgres_rows,
+    redacted,
+    scheme,
+    sqlite_rows,
+)
 from audit.reading_text import (
     Copy,
-    Marks,
-    Ragged,
     Scratch,
     count_marks,
     fetch,
@@ -51,65 +62,6 @@ _TEXT = {".csv", ".tsv", ".tab", ".psv"}
 _JSON = {".json", ".jsonl", ".ndjson"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadReport:
-    """What was found out about a source.
-
-    ``format`` is csv, tsv, parquet, jsonl, json, workbook or frame; ``quote`` is ``""`` where nothing is quoted;
-    fields that do not apply are None. ``notes`` are sentences that a reader of the results should see.
-    """
-
-    source: str
-    format: str
-    compression: str | None = None
-    encoding: str | None = None
-    delimiter: str | None = None
-    quote: str | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scan:
-    """One way to read a source.
-
-    ``relation`` is SQL, ``cells`` an expression that gives each column as text, ``changes`` the fields of the report
-    that become known by it. ``marks`` counts the file's line ends, to check the number of rows by: it must be that of
-    line feeds where several threads read (``parallel``), and not above it else.
-    """
-
-    relation: str
-    cells: Sequence[str]
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    blanks: bool = False  # cells may be empty strings, not NULL
-    marks: Callable[[], Marks] | None = None
-    parallel: bool = False
-
-    def accepts(self, rows: int, marks: Marks) -> bool:
-        """Whether a number of rows can be right."""
-        return marks.sound and (rows == marks.feeds or (rows < marks.feeds and not self.parallel))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The options of :func:`audit.reading.open_table`."""
-
-    delimiter: str | None = None
-    encoding: str | None = None
-    quoting: str | None = None
-    escape: str | None = None
-    sheet: str | int | None = None
-    ragged: Ragged = "error"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """The columns of a source, what is known of it, and the ways to scan it, best first."""
-
-    columns: tuple[str, ...]
-    report: ReadReport
-    scans: list[Callable[[], Scan]]
-
-
 def plan_scans(con: duckdb.DuckDBPyConnection, source: Any, options: Options, scratch: Scratch) -> Plan:
     """Return how to read ``source``; see :func:`audit.reading.open_table`."""
     if not isinstance(source, str | Path):
@@ -117,7 +69,15 @@ def plan_scans(con: duckdb.DuckDBPyConnection, source: Any, options: Options, sc
         return _typed(
             con, relation, ReadReport(source="data frame", format="frame", notes=tuple(notes)), names
         )
-    path, name, compression = fetch(source, scratch)
+    if not is_remote(source):
+        path, name, compression = fetch(source, scratch)
+    else:
+        name = redacted(str(source))
+        with named(name):
+            if scheme(str(source)) in POSTGRES:
+                rows = postgres_rows(str(source), _table(options))
+                return _database(rows, ReadReport(source=name, format="postgresql"), scratch)
+            path, _, compression = fetch(copy_remote(str(source), scratch), scratch)
     report = ReadReport(source=name, format="csv", compression=compression)
     with named(name):
         try:
@@ -128,6 +88,12 @@ def plan_scans(con: duckdb.DuckDBPyConnection, source: Any, options: Options, sc
         if sample.startswith(b"PAR1"):
             relation = f"read_parquet({file_literal(path)}, binary_as_string = true)"
             return _typed(con, relation, replace(report, format="parquet"))
+        if sample.startswith(SQLITE):
+            rows = sqlite_rows(path, _table(options))
+            return _database(rows, replace(report, format="sqlite"), scratch)
+        if sample[8:12] == DUCKDB:
+            relation = attach_duckdb(con, path, _table(options))
+            return _typed(con, relation, replace(report, format="duckdb"))
         if sample.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
             return _workbook(path, options, replace(report, format="workbook"), scratch)
         return _text(con, path, sample, options, report, scratch)
@@ -148,6 +114,20 @@ def _typed(
     return Plan(
         columns=columns, report=report, scans=[lambda: Scan(relation=relation, cells=cells, blanks=True)]
     )
+
+
+def _table(options: Options) -> str | None:
+    return None if options.sheet is None else str(options.sheet)
+
+
+def _database(rows: Iterator[Sequence[str | None]], report: ReadReport, scratch: Scratch) -> Plan:
+    """A table of a database, copied row by row."""
+    columns, renamed = unique_names(name or "" for name in next(rows))
+    copy = write_copy(rows, scratch)
+    if copy.rows == 0:
+        raise InputError(_NO_ROWS)
+    report = replace(report, notes=(*report.notes, *renamed, *copy.notes))
+    return Plan(columns=columns, report=report, scans=[lambda: _copied(copy, len(columns))])
 
 
 _NO_ROWS = "no rows below the names of the columns; there is nothing to read"

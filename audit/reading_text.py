@@ -32,6 +32,7 @@ __all__ = [
     "count_marks",
     "fetch",
     "recheck_encoding",
+    "spool",
     "strict_copy",
     "to_utf8",
     "write_copy",
@@ -107,14 +108,14 @@ def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, 
         if name == "standard input":
             if sys.stdin is None or sys.stdin.isatty():
                 raise InputError("standard input is the keyboard; give a file, or pipe a table in")
-            path = _spool(sys.stdin.buffer, scratch)
+            path = spool(sys.stdin.buffer, scratch)
         elif not path.exists():
             raise InputError(f"{name}: no such file; check the path")
         elif path.is_dir():
             raise InputError(f"{name} is a folder; give a file in it")
         elif not path.is_file():
             with path.open("rb") as pipe:
-                path = _spool(pipe, scratch)
+                path = spool(pipe, scratch)
         with path.open("rb") as file:
             start = file.read(8)
         compression = None
@@ -122,7 +123,7 @@ def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, 
             if start.startswith(magic):
                 compression = kind
                 with opener(path) as packed:
-                    path = _spool(packed, scratch)
+                    path = spool(packed, scratch)
         if start.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(path) as archive:
                 members = [
@@ -131,7 +132,7 @@ def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, 
                 if len(members) == 1:  # a workbook has more, one of them its list of contents
                     compression = "zip"
                     with archive.open(members[0]) as packed:
-                        path = _spool(packed, scratch)
+                        path = spool(packed, scratch)
                 elif not any(m.filename in ("[Content_Types].xml", "mimetype") for m in members):
                     raise InputError(f"{name} holds {len(members)} files; unpack it and give one of them")
         if path.stat().st_size == 0:
@@ -141,7 +142,8 @@ def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, 
     return path, name, compression
 
 
-def _spool(stream: IO[bytes], scratch: Scratch) -> Path:
+def spool(stream: IO[bytes], scratch: Scratch) -> Path:
+    """Copy a stream to a temporary file."""
     path = scratch.path()
     with path.open("wb") as file:
         shutil.copyfileobj(stream, file, _CHUNK)

@@ -15,6 +15,7 @@ import narwhals as nw
 from audit.errors import ArgumentError, InputError
 
 __all__ = [
+    "cell_text",
     "cell_texts",
     "described",
     "file_literal",
@@ -223,10 +224,10 @@ def sheet_rows(path: Path, sheet: str | int | None) -> tuple[Iterator[list[str |
         ) from error
     others = [n for n in names if n != name]
     notes = [f"read the sheet {name!r}; not read: {', '.join(others)} (--sheet picks one)"] if others else []
-    return ([_cell(value) for value in row] for row in rows), notes
+    return ([cell_text(value) for value in row] for row in rows), notes
 
 
-def _cell(value: object) -> str | None:
+def cell_text(value: object) -> str | None:
     """The text of one typed value; whole decimals lose their point, as workbooks know no other numbers."""
     if value is None or value == "":
         return None
@@ -293,12 +294,12 @@ def _record(record: object, place: str) -> dict[str, str | None]:
     return {
         key: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if isinstance(value, dict | list)
-        else _json_cell(value)
+        else _jsoncell_text(value)
         for key, value in record.items()
     }
 
 
-def _json_cell(value: object) -> str | None:
+def _jsoncell_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
