@@ -52,8 +52,16 @@ def start(
     command += ["--judge", "judge", "--adjudicator", "adjudicator", "--base-url", server.base_url, "--quiet"]
     command += ["--out", folder / "clean.csv", "--concurrency", str(concurrency), "--label", "label"]
     environment = {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT)}
+
+    def begin() -> (
+        None
+    ):  # a shell starts what it sends to the background deaf to Ctrl-C, and so all that comes from it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if prepare is not None:
+            prepare()
+
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=prepare
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=begin
     )
 
 
