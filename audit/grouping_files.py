@@ -201,6 +201,7 @@ def _take(
 ) -> int:
     """Append the rows of one file to the table ``given``; return how many they are."""
     with open_table(source, **reading) as table:
+        name = table.report.source
         check_columns(table, item, option="--item")
         check_columns(table, [label] if label else [], option="--label")
         check_columns(table, [row_id] if row_id else [], option="--row-id")
@@ -217,17 +218,17 @@ def _take(
             )
             done += len(frame)
     if row_id is not None:
-        _check_ids(con, side, row_id, source)
+        _check_ids(con, side, row_id, name)
     return done
 
 
-def _check_ids(con: duckdb.DuckDBPyConnection, side: str, row_id: str, source: Any) -> None:
+def _check_ids(con: duckdb.DuckDBPyConnection, side: str, row_id: str, name: str) -> None:
     twice = con.execute(
         "SELECT id FROM given WHERE side = ? AND id IS NOT NULL GROUP BY id HAVING count(*) > 1 LIMIT 1",
         [side],
     ).fetchall()
     if twice:
         raise InputError(
-            f"{source}: the value {twice[0][0]!r} of --row-id {row_id!r} stands in two rows: name a column whose "
+            f"{name}: the value {twice[0][0]!r} of --row-id {row_id!r} stands in two rows: name a column whose "
             "values tell rows apart, or leave --row-id out to compare item by item"
         )

@@ -86,7 +86,7 @@ def audit_numeric(
         chosen = guess(table, item=tuple(item), label=label, label_columns=(), counts=())
         columns = Columns(item=chosen.item, label=chosen.label)
         repeats = group(table, columns, normalise=normalise, missing=missing, drop_copies=drop_copies)
-        values = _numbers(repeats, source)
+        values = _numbers(repeats, table.report.source)
         scores = value_scores(repeats.patterns, values)
         counts = repeats.class_rows.astype(np.float64)
         rows, absent, items = repeats.rows, repeats.missing_label, repeats.items_total
@@ -112,7 +112,7 @@ def audit_numeric(
     )  # fmt: skip
 
 
-def _numbers(repeats: Repeats, source: Any) -> FloatArray:
+def _numbers(repeats: Repeats, name: str) -> FloatArray:
     values = np.full(len(repeats.classes), math.nan)
     for place, text in enumerate(repeats.classes):
         try:
@@ -120,7 +120,6 @@ def _numbers(repeats: Repeats, source: Any) -> FloatArray:
         except ValueError:
             values[place] = math.nan
         if not math.isfinite(values[place]):
-            name = source if isinstance(source, str) else "the table"
             hint = (
                 "write it with a point"
                 if "," in text
