@@ -114,7 +114,7 @@ def _identify(rows: Rows, level: str) -> int:
     labelled = f"(SELECT rowid AS r, * FROM {rows.base} WHERE {rows.is_labelled})"
     if not items:
         con.execute(f"CREATE TEMP TABLE {prefix}ids AS SELECT r, r AS g FROM {labelled}")
-        con.execute(f"CREATE TEMP TABLE {prefix}blank (r BIGINT)")
+        con.execute(f"CREATE TEMP TABLE {prefix}blank AS SELECT r FROM {prefix}ids WHERE false")
         return 0
     if rows.columns.is_long:
         _find_twins(rows, labelled, level)

@@ -191,4 +191,4 @@ def copy_remote(address: str, scratch: Scratch) -> Path:
 
 def is_remote(source: Any) -> bool:
     """Whether a source is an address, not a path."""
-    return isinstance(source, str) and scheme(source) is not None and not Path(source).exists()
+    return isinstance(source, str) and scheme(source) is not None

@@ -19,6 +19,7 @@ from audit.grouping_spark import Cursor, SparkConnection, map_rows, spark_errors
 from audit.reading import Table, engine_of, open_table
 from audit.reading_scan import ReadReport
 from audit.reading_sniff import unique_names
+from audit.reading_sources import POSTGRES, redacted, scheme
 from audit.reading_text import Scratch
 from audit.reading_typed import cell_texts, described, literal, masked, quote, whole_tests
 
@@ -127,6 +128,10 @@ def _kinds(frame: Any) -> dict[str, str]:
         return described(con, "part")
 
 
+#: Addresses that Spark does not read, or not by these names.
+_FETCHED = ("http", "https", "hf", "memory")
+
+
 def open_in_spark(source: Any, *, master: str | None, missing: Sequence[str], **reading: Any) -> SparkTable:
     """Open a source in Spark; see :func:`audit.reading.open_table`.
 
@@ -146,14 +151,14 @@ def open_in_spark(source: Any, *, master: str | None, missing: Sequence[str], **
         return _table(con, scratch, source, source.columns, report, missing)
     address = str(source)
     path = Path(address)
-    remote = "://" in address
-    stored = remote or path.is_dir() or _is_parquet(path)
+    remote = scheme(address) not in (None, *POSTGRES, *_FETCHED)
+    stored = remote or (scheme(address) is None and (path.is_dir() or _is_parquet(path)))
     names: Sequence[str] = ()
-    report = ReadReport(source=address, format="parquet")
+    report = ReadReport(source=redacted(address) if scheme(address) else address, format="parquet")
     if not stored:
         if master is not None and not master.startswith("local"):
             raise InputError(
-                f"{address}: the workers of {master} cannot see this file; give Parquet where they find it"
+                f"{report.source}: the workers of {master} cannot see this file; give Parquet where they find it"
             )
         copy = scratch.path(".parquet")
         with open_table(source, missing=missing, **reading) as table:
