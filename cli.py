@@ -55,6 +55,8 @@ def dupes(
     errors: o.Errors = False,
     strata: o.StrataColumn = None,
     gold: o.Gold = None,
+    near: o.Near = None,
+    near_pairs: o.NearPairs = 5_000_000,
     ladder: o.Ladder = None,
     level: o.Level = 0.95,
     draws: o.Draws = 10_000,
@@ -106,11 +108,20 @@ def dupes(
             raise typer.BadParameter(
                 f"--kind {kind} is told as text or JSON: leave --html and --fail-under out"
             )
-        if errors or strata is not None or gold is not None:
-            raise typer.BadParameter(f"--errors, --strata and --gold are for classes, not for --kind {kind}")
+        if errors or strata is not None or gold is not None or near is not None:
+            raise typer.BadParameter(
+                f"--errors, --strata, --gold and --near are for classes, not for --kind {kind}"
+            )
         report(audit_kind(file, kind=kind, options=options, sep="|" if sep is None else sep), form, out)
         return
-    result = audit_duplicates(file, errors=errors, strata=strata, gold=gold, **options)
+    beyond: dict[str, Any] = {
+        "errors": errors,
+        "strata": strata,
+        "gold": gold,
+        "near": near,
+        "near_pairs": near_pairs,
+    }
+    result = audit_duplicates(file, **beyond, **options)
     if html is not None:
         _write(html, render(result, "html"))
     _deliver(render(result, form), out)

@@ -33,6 +33,7 @@ from audit.results import (
     RepeatSummary,
     Settings,
 )
+from audit.results_near import NearDuplicates
 from audit.verdict import compose_verdict
 from audit.version import __version__
 
@@ -63,6 +64,8 @@ def audit_duplicates(
     errors: bool = False,
     strata: str | None = None,
     gold: str | None = None,
+    near: float | None = None,
+    near_pairs: int = 5_000_000,
     ladder: bool | None = None,
     level: float = 0.95,
     draws: int = 10_000,
@@ -101,6 +104,9 @@ def audit_duplicates(
         Error rates by what the repeats allow; a column of populations with different class shares (Hui & Walter).
     gold:
         A column with gold labels, or a file with the item's columns and one more.
+    near, near_pairs:
+        Look for different texts at least so alike, see :func:`audit.near_duplicates.near_duplicates`; the most pairs
+        that are looked at.
     ladder:
         d at every level of normalisation; by default only up to 500,000 rows.
     level, draws, seed, interval:
@@ -151,11 +157,30 @@ def audit_duplicates(
             version=__version__, level=level, draws=draws, seed=seed, normalise=normalise, interval=interval,
             merge_labels=merge_labels, drop_copies=drop_copies, one_per=one_per, missing=tuple(missing),
         )  # fmt: skip
-        return audit_table(
+        result = audit_table(
             table, columns, settings=settings, classes=classes, ladder=ladder, notes=_notes(chosen, columns),
             errors=errors or strata is not None, gold=gold, show_conflicts=show_conflicts,
             conflicts_file=conflicts_file,
         )  # fmt: skip
+    return (
+        result
+        if near is None
+        else replace(result, near=_near(source, columns, settings, near, near_pairs, reading))
+    )
+
+
+def _near(
+    source: Any, columns: Columns, settings: Settings, threshold: float, most: int, reading: dict[str, Any]
+) -> NearDuplicates:
+    from audit.near_duplicates import near_duplicates
+
+    if columns.label is None or source == "-" or reading.get("engine") not in (None, "duckdb"):
+        raise ArgumentError("--near is for a file with one label a row that can be read twice, in DuckDB")
+    return near_duplicates(
+        source, item=columns.item, label=columns.label, threshold=threshold, missing=settings.missing,
+        normalise=settings.normalise, most=most, level=settings.level, draws=settings.draws, seed=settings.seed,
+        **{name: value for name, value in reading.items() if name not in ("engine", "master")},
+    )  # fmt: skip
 
 
 def _notes(chosen: ChosenColumns, columns: Columns) -> tuple[str, ...]:

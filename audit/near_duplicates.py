@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -22,86 +21,13 @@ from audit.grouping_files import GroupedFiles, group_files
 from audit.intervals import check_level, check_seed
 from audit.near import Pairs, near_pairs, sketch
 from audit.patterns import FloatArray, IntArray
-from audit.results import Disagreement, Estimate, Result
+from audit.results import Disagreement, Estimate
+from audit.results_near import NearBin, NearDuplicates, NearPair
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["NearBin", "NearDuplicates", "NearPair", "near_duplicates"]
+__all__ = ["near_duplicates"]
 
 #: The columns of an item are joined by this before they are compared.
 _JOIN = "\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class NearBin(Result):
-    """Pairs of a similarity in [``low``, ``high``): how many, of how many texts, in how many clusters, and their d.
-
-    ``disagreement`` is the chance that two labels, one of each text, differ: the mean over clusters (texts that
-    near-duplicates link), each once.
-    """
-
-    low: float
-    high: float
-    pairs: int
-    texts: int
-    clusters: int
-    disagreement: Estimate
-
-
-@dataclass(frozen=True, kw_only=True)
-class NearPair(Result):
-    """Two near-duplicates with different labels."""
-
-    similarity: float
-    texts: tuple[str, str]
-    labels: tuple[tuple[str, ...], tuple[str, ...]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NearDuplicates(Result):
-    """Pairs of different texts at least ``threshold`` alike, and d by similarity beside the d of exact repeats.
-
-    ``recall`` is the chance that a pair at the threshold is found; ``candidates`` were compared exactly. ``sampled``
-    says that groups of hundreds of near-equal texts were paired in part.
-    """
-
-    threshold: float
-    texts: int
-    pairs: int
-    texts_in_pairs: int
-    candidates: int
-    recall: float
-    sampled: bool
-    exact: Disagreement
-    bins: tuple[NearBin, ...]
-    examples: tuple[NearPair, ...]
-    verdict: str
-
-    def summary(self) -> str:
-        """The table of d by similarity, and a sentence on it."""
-        lines = [
-            f"near-duplicates: {self.pairs:,} pairs of {self.texts_in_pairs:,} among {self.texts:,} different texts "
-            f"are {self.threshold:g} alike or more",
-            f"{'similarity':14} {'pairs':>9} {'clusters':>9}  d",
-        ]
-        lines += [
-            f"{part.low:.2f} to {part.high:.2f}   {part.pairs:>9,} {part.clusters:>9,}  {part.disagreement.text()}"
-            for part in self.bins
-        ]
-        lines.append(f"{'equal':14} {'':>9} {'':>9}  {self.exact.text()}")
-        return "\n".join([*lines, self.verdict])
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each class of similarity."""
-        import pandas as pd
-
-        names = ("low", "high", "pairs", "texts", "clusters")
-        rows = [
-            {**{name: getattr(part, name) for name in names}, "disagreement": part.disagreement.estimate}
-            for part in self.bins
-        ]
-        return pd.DataFrame(rows, columns=[*names, "disagreement"])
 
 
 def near_duplicates(
@@ -164,7 +90,8 @@ def near_duplicates(
     return NearDuplicates(
         threshold=threshold, texts=len(texts), pairs=len(pairs.first),
         texts_in_pairs=len(np.union1d(pairs.first, pairs.second)), candidates=pairs.candidates,
-        recall=made.bands.chance(threshold), sampled=pairs.sampled, exact=exact, bins=parts,
+        recall=made.bands.chance(threshold), sampled=pairs.sampled, bins=parts,
+        exact=Estimate(estimate=exact.estimate, low=exact.low, high=exact.high, method=exact.method),
         examples=tuple(_examples(pairs, differ, texts, shares, files.classes, show)), verdict=_verdict(parts, exact),
     )  # fmt: skip
 
@@ -174,8 +101,8 @@ def _texts(files: GroupedFiles, width: int) -> tuple[list[str], sparse.csr_array
     names = [f"n{k}" for k in range(width)]
     joined = f"concat_ws(chr({ord(_JOIN)}), {', '.join(names)})"
     found = files.con.execute(
-        f"SELECT any_value(text), list(code) FROM (SELECT g, code, {joined} AS text FROM votes JOIN grouped USING (r, g)) "
-        "GROUP BY g ORDER BY g"
+        f"SELECT any_value(text), list(code) FROM (SELECT g, code, {joined} AS text "
+        "FROM votes JOIN grouped USING (r, g)) GROUP BY g ORDER BY g"
     ).fetchall()
     sizes = np.array([len(codes) for _, codes in found], np.int64)
     rows = np.repeat(np.arange(len(found)), sizes)

@@ -148,6 +148,11 @@ Kind = Annotated[
 Sep = Annotated[
     str | None, typer.Option("--sep", help="What stands between two tags of a label; makes --kind tags.")
 ]
+Near = Annotated[
+    float | None,
+    typer.Option("--near", help="Also look for different texts at least so alike (0.5 to 1), and their d."),
+]
+NearPairs = Annotated[int, typer.Option("--near-pairs", help="The most pairs that --near looks at.")]
 Interval = Annotated[
     Literal["wilson", "exact"],
     typer.Option("--interval", help="Interval of d when every item has two labels."),

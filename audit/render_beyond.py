@@ -18,10 +18,14 @@ _RATERS_SHOWN, _PAIRS_SHOWN = 20, 10
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Cells of a table: ``names`` come from the audited file, ``values`` are numbers and plain words."""
+    """Cells of a table: ``names`` come from the audited file, ``values`` are numbers and plain words.
+
+    A report that can draw shows ``drawn`` as a dot with its interval beside them.
+    """
 
     names: tuple[str, ...] = ()
     values: tuple[str, ...]
+    drawn: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +75,8 @@ def metric_line(result: AuditResult) -> str:
 
 
 def sections(result: AuditResult) -> tuple[Section, ...]:
-    """The sections that this result has: other metrics, error rates, gold."""
-    return (*_metrics(result), *_errors(result), *_gold(result))
+    """The sections that this result has: other metrics, error rates, gold, near-duplicates."""
+    return (*_metrics(result), *_errors(result), *_gold(result), *_near(result))
 
 
 def _metrics(result: AuditResult) -> Iterator[Section]:
@@ -237,6 +241,34 @@ def _gold(result: AuditResult) -> Iterator[Section]:
     if gold.reason:
         sentences.append(_given(gold.reason, head="Note"))
     yield Section(anchor="gold", title="Against gold labels", sentences=tuple(sentences))
+
+
+def _near(result: AuditResult) -> Iterator[Section]:
+    near = result.near
+    if near is None:
+        return
+    told = (
+        f"{words.integer(near.pairs)} pairs of {words.integer(near.texts_in_pairs)} texts are alike at "
+        f"{near.threshold:g} or more, of {words.integer(near.texts)} different texts (shared part of the runs of five "
+        f"characters). {near.verdict} Near-duplicates never enter the headline."
+    )
+    rows = [
+        Row(
+            values=(
+                f"{part.low:.2f} to {part.high:.2f}", words.integer(part.pairs), words.integer(part.clusters),
+                _estimate(part.disagreement) if part.clusters else "-",
+            ),
+            drawn=part.disagreement,
+        )
+        for part in near.bins
+    ]  # fmt: skip
+    rows.append(Row(values=("equal", "", "", _estimate(near.exact)), drawn=near.exact))
+    sentences = [told]
+    if near.sampled:
+        sentences.append("Groups of hundreds of near-equal texts were paired in part.")
+    head = ("similarity", "pairs", "clusters", "d")
+    tables = (SectionTable(head=head, rows=tuple(rows)),)
+    yield Section(anchor="near", title="Near-duplicates", sentences=tuple(sentences), tables=tables)
 
 
 def _estimate(part: Estimate) -> str:

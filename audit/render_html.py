@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 from audit import charts
 from audit import render_words as words
-from audit.render_beyond import moments_sentence, sections
+from audit.render_beyond import SectionTable, moments_sentence, sections
 from audit.render_methods import METHODS, SHARED_MISTAKES
 from audit.results import AuditResult, Breakdown, ConflictGroup
 
@@ -101,8 +101,21 @@ def _environment() -> jinja2.Environment:
         "bar": lambda share: Markup(charts.bar(share)),
         "sentence": _sentence,
         "indices": _indices,
+        "drawn": _drawn,
     }
     return environment
+
+
+def _drawn(table: SectionTable) -> tuple[Markup, list[Markup]] | None:
+    """The axis over a section's table and a whisker for each row; None where nothing is to be drawn."""
+    parts = [row.drawn for row in table.rows]
+    if not any(part and part.estimate is not None for part in parts):
+        return None
+    axis = charts.axis_for([end for part in parts if part for end in (part.estimate, part.high)])
+    return Markup(charts.whisker_axis(axis)), [
+        Markup(charts.whisker(axis, part.estimate, part.low, part.high, reference=None)) if part else Markup()
+        for part in parts
+    ]
 
 
 def _policy(css: str, script: str) -> str:

@@ -26,6 +26,7 @@ from audit.results_beyond import (
     Rater,
     Stratum,
 )
+from audit.results_near import NearDuplicates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -311,6 +312,7 @@ class AuditResult(Result):
     reweighted: tuple[Reweighted, ...] = ()
     errors: ErrorRates | None = None
     gold: GoldCheck | None = None
+    near: NearDuplicates | None = None
     alarms: tuple[Alarm, ...] = ()
     settings: Settings
     conflicts: tuple[ConflictGroup, ...] = field(default=(), metadata={"json": False})

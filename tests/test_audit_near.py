@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from unittest import mock
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from audit.errors import ArgumentError, ColumnError, MissingExtraError
 from audit.near import SHINGLE, choose_bands, near_pairs, shingle_sets, sketch
 from audit.near_duplicates import near_duplicates
+from tests.command import run
 
 ROOT = Path(__file__).parents[1]
 WORDS = (
@@ -193,3 +196,50 @@ def test_the_near_duplicates_of_the_example_are_other_questions() -> None:
     )
     assert found.pairs > 1_000
     assert "other questions" in found.verdict
+
+
+def test_near_duplicates_in_every_form_of_the_report(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", labelled(other=0.0))
+    page = tmp_path / "report.html"
+    done = run(
+        "dupes",
+        path,
+        "--item",
+        "text",
+        "--label",
+        "label",
+        "--near",
+        "0.7",
+        "--format",
+        "json",
+        "--html",
+        page,
+    )
+    assert done.code == 0, done.err
+    near, plain = done.json, run("dupes", path, "--item", "text", "--label", "label", "--format", "json").json
+    assert near["near"]["exact"]["estimate"] == near["disagreement"]["estimate"]
+    assert plain["near"] is None
+    assert {**near, "near": None} == plain  # never in the headline, nor anywhere else
+    jsonschema.validate(near, json.loads((ROOT / "docs" / "schema.json").read_text("utf-8")))
+    html = page.read_text("utf-8")
+    assert 'id="near"' in html
+    assert (
+        html.split('id="near"')[1].count("chart-whisker") == 4
+    )  # three classes of similarity, and the exact repeats
+    text = run("dupes", path, "--item", "text", "--label", "label", "--near", "0.7").out
+    assert "0.70 to 0.80" in text
+    assert "equal" in text
+    told = run(
+        "dupes", path, "--item", "text", "--label", "label", "--near", "0.7", "--format", "markdown"
+    ).out
+    assert "## Near-duplicates" in told
+
+
+def test_near_duplicates_need_a_file_that_can_be_read_twice(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", labelled(other=0.0))
+    done = run(
+        "dupes", "-", "--item", "text", "--label", "label", "--near", "0.8", stdin=Path(path).read_bytes()
+    )
+    assert done.code == 2
+    assert "read twice" in done.err
+    assert run("dupes", path, "--item", "text", "--label", "label", "--near", "1.5").code == 2

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 
-from audit import results
+from audit import results, results_near
 from audit.results import SCHEMA_VERSION, AuditResult, Result
 from tests.made_results import full
 from tests.made_shapes import SHAPES, hostile, texts
@@ -139,7 +139,7 @@ def test_every_object_is_closed_and_every_key_required() -> None:
                 yield from walk(part)
 
     objects = list(walk(SCHEMA))
-    assert len(objects) == 31
+    assert len(objects) == 34
     for node in objects:
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
@@ -150,7 +150,7 @@ def test_the_schema_has_the_fields_of_the_results() -> None:
         fields = {f.name: f for f in dataclasses.fields(kind) if f.metadata.get("json", True)}  # type: ignore[arg-type]
         properties = resolved(node)["properties"]
         assert set(properties) == set(fields), kind
-        hints = typing.get_type_hints(kind, vars(results) | {"pd": None})
+        hints = typing.get_type_hints(kind, vars(results) | vars(results_near) | {"pd": None})
         for name in fields:
             hint, part = hints[name], properties[name]
             if inner := result_in(hint):
