@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from audit.moments import moment_bounds, repeat_orders
 from audit.moments_lp import ClassProblem, SymmetricProblem, largest_error, project, smallest_error
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import Moments
-from benchmarks.moments_cells import draw_repeats, held
+from benchmarks.moments_cells import draw_repeats, held, held_mixed
 
 #: (chance of class 1, share of the items): pi = .3 and eps = .1 everywhere; 80 % at .02 and 20 % at .42.
 HOMOGENEOUS = [(0.9, 0.3), (0.1, 0.7)]
@@ -223,3 +224,16 @@ def test_a_small_study_covers(sizes: dict[int, float], rates: dict[float, float]
     """40 samples of 300 items: at 95 % two standard errors leave .88; docs/coverage.md has the thousands."""
     samples = 40 if classes == 2 else 10
     assert held(300, sizes, rates, classes=classes, samples=samples, seed=1).share >= 0.88
+
+
+def test_the_page_of_the_study_holds_what_was_promised() -> None:
+    """1,000 samples of items of every kind, at 95 %; and a few of them here, computed anew."""
+    page = (Path(__file__).parents[1] / "docs" / "coverage-moments.md").read_text("utf-8")
+    (row,) = [line for line in page.splitlines() if "| 1,000 |" in line]
+    assert float(row.strip("| ").split("|")[-1]) >= 0.95
+    rows = [
+        line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(("| 2 |", "| 3 |"))
+    ]
+    assert len(rows) >= 15
+    assert all(float(row[4]) >= 0.90 for row in rows)  # .95 less two standard errors of the smallest cells
+    assert held_mixed(200, (3, 4, 5), samples=12, seed=1) >= 0.9
