@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -69,7 +70,7 @@ def auc_error(auc: float, ones: float, others: float) -> float:
     """The standard error of an AUC over so many positives and negatives (Hanley and McNeil 1982, table II)."""
     q1, q2 = auc / (2 - auc), 2 * auc * auc / (1 + auc)
     variance = auc * (1 - auc) + (ones - 1) * (q1 - auc * auc) + (others - 1) * (q2 - auc * auc)
-    return float(max(variance, 0.0) / (ones * others)) ** 0.5
+    return math.sqrt(max(variance, 0.0) / (ones * others))
 
 
 def _mean_of_items(
@@ -183,7 +184,8 @@ def partner_check(
     found = []
     for _ in range(_RESAMPLES):
         drawn = rng.integers(0, len(places), len(places))
-        pair = _solved(*(float(values[drawn].mean()) for values in per), classes)
+        again = [float(values[drawn].mean()) for values in per]
+        pair = _solved(again[0], again[1], again[2], classes)
         if pair[0] is not None:
             found.append(pair)
     ends = [None, None], [None, None]

@@ -59,7 +59,7 @@ class LabelledRows:
             f"SELECT g, {names} FROM grouped QUALIFY row_number() OVER (PARTITION BY g ORDER BY r) = 1 ORDER BY g"
         ).fetchnumpy()
         place = np.searchsorted(found["g"], self.group)
-        return [found[f"n{k}"][place].tolist() for k in range(self.width)]
+        return [[str(text) for text in found[f"n{k}"][place]] for k in range(self.width)]
 
     def given(self, wanted: IntArray) -> list[tuple[str, ...]]:
         """The item columns as they stand in the file, of the labelled rows ``wanted`` (numbers in 0 ... R-1)."""
@@ -98,7 +98,7 @@ def labelled_rows(
     """
     name = str(source) if isinstance(source, str | os.PathLike) else "the table of labels"
     join = _join(matrix, item, row_id)
-    sources, labels = [source], [label]
+    sources, labels = [source], list[str | None]([label])
     if join == "item":  # the options for reading are those of the labels' file
         with open_table(matrix) as table:
             names = [row for batch in table.rows(item) for row in batch]
@@ -117,7 +117,8 @@ def labelled_rows(
             )
         present, code = np.unique(code, return_inverse=True)
         classes = tuple(files.classes[k] for k in present)
-        values, spread, kept, notes = None, 0.0, np.ones(len(row), np.bool_), ()
+        values, spread, kept = None, 0.0, np.ones(len(row), np.bool_)
+        notes: tuple[str, ...] = ()
         groups, place = np.unique(group, return_inverse=True)
         if matrix is not None:
             wanted = [(one, f"p_{one}", f"prob_{one}") for one in classes] if per_class else None
@@ -217,7 +218,7 @@ def _as_probabilities(numbers: Matrix, classes: Sequence[str]) -> tuple[Matrix, 
             f"{source}: row {bad[0] + 1} holds no probabilities (from 0 on, with the sum 1; its sum is "
             f"{total[bad[0]]:.4g}): give softmax outputs, not logits"
         )
-    notes = ()
+    notes: tuple[str, ...] = ()
     if total.min() < 0.99:
         notes = (
             f"probabilities of the {len(classes)} classes seen sum to as little as {total.min():.3f}: scaled to 1",
