@@ -5,6 +5,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
@@ -36,7 +37,7 @@ test: $(VENV)/.train browser llm ## Install what the tests need, then lint, type
 	@echo "Types:"
 	@$(BIN)/mypy
 	@echo "Tests:"
-	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term $(ARGS)
 
 lint: $(VENV)/.train ## Lint and type check
 	$(BIN)/ruff check .

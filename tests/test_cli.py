@@ -295,10 +295,11 @@ def test_installed_command_in_another_locale(pairs: Path) -> None:
 
 
 def test_docs_of_the_commands_are_up_to_date() -> None:
-    """docs/cli.md is what ``make docs`` writes from the commands' own help."""
+    """docs/cli*.md are what ``make docs`` writes from the commands' own help."""
     for module, name, page in (
         ("cli.py", "audit", "cli.md"),
         ("relabel/cli.py", "audit relabel", "cli-relabel.md"),
+        ("train/cli.py", "audit train", "cli-train.md"),
     ):
         made = subprocess.run(
             [sys.executable, "-m", "typer", module, "utils", "docs", "--name", name],
