@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -200,7 +201,9 @@ def _is_parquet(path: Path) -> bool:
 
 def _start(master: str | None) -> SparkConnection:
     """The session that runs already, or a new one."""
-    from pyspark.sql import SparkSession
+    with warnings.catch_warnings():  # PySpark warns of new versions of pandas, which has no part in this
+        warnings.simplefilter("ignore", FutureWarning)
+        from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
     if running is not None:
