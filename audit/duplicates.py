@@ -33,7 +33,6 @@ from audit.results import (
     RepeatSummary,
     Settings,
 )
-from audit.results_near import NearDuplicates
 from audit.verdict import compose_verdict
 from audit.version import __version__
 
@@ -162,25 +161,11 @@ def audit_duplicates(
             errors=errors or strata is not None, gold=gold, show_conflicts=show_conflicts,
             conflicts_file=conflicts_file,
         )  # fmt: skip
-    return (
-        result
-        if near is None
-        else replace(result, near=_near(source, columns, settings, near, near_pairs, reading))
-    )
+    if near is None:
+        return result
+    from audit.near_duplicates import near_of
 
-
-def _near(
-    source: Any, columns: Columns, settings: Settings, threshold: float, most: int, reading: dict[str, Any]
-) -> NearDuplicates:
-    from audit.near_duplicates import near_duplicates
-
-    if columns.label is None or source == "-" or reading.get("engine") not in (None, "duckdb"):
-        raise ArgumentError("--near is for a file with one label a row that can be read twice, in DuckDB")
-    return near_duplicates(
-        source, item=columns.item, label=columns.label, threshold=threshold, missing=settings.missing,
-        normalise=settings.normalise, most=most, level=settings.level, draws=settings.draws, seed=settings.seed,
-        **{name: value for name, value in reading.items() if name not in ("engine", "master")},
-    )  # fmt: skip
+    return replace(result, near=near_of(source, columns, settings, near, near_pairs, reading))
 
 
 def _notes(chosen: ChosenColumns, columns: Columns) -> tuple[str, ...]:

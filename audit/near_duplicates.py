@@ -17,14 +17,15 @@ from scipy.sparse.csgraph import connected_components
 
 from audit.disagreement import estimate_disagreement, item_mean
 from audit.errors import ArgumentError
+from audit.grouping import Columns
 from audit.grouping_files import GroupedFiles, group_files
 from audit.intervals import check_level, check_seed
 from audit.near import Pairs, near_pairs, sketch
 from audit.patterns import FloatArray, IntArray
-from audit.results import Disagreement, Estimate
+from audit.results import Disagreement, Estimate, Settings
 from audit.results_near import NearBin, NearDuplicates, NearPair
 
-__all__ = ["near_duplicates"]
+__all__ = ["near_duplicates", "near_of"]
 
 #: The columns of an item are joined by this before they are compared.
 _JOIN = "\n"
@@ -93,6 +94,19 @@ def near_duplicates(
         recall=made.bands.chance(threshold), sampled=pairs.sampled, bins=parts,
         exact=Estimate(estimate=exact.estimate, low=exact.low, high=exact.high, method=exact.method),
         examples=tuple(_examples(pairs, differ, texts, shares, files.classes, show)), verdict=_verdict(parts, exact),
+    )  # fmt: skip
+
+
+def near_of(
+    source: Any, columns: Columns, settings: Settings, threshold: float, most: int, reading: dict[str, Any]
+) -> NearDuplicates:
+    """The near-duplicates of a source that was audited with these columns and settings; it is read once more."""
+    if columns.label is None or source == "-" or reading.get("engine") not in (None, "duckdb"):
+        raise ArgumentError("--near is for a file with one label a row that can be read twice, in DuckDB")
+    return near_duplicates(
+        source, item=columns.item, label=columns.label, threshold=threshold, missing=settings.missing,
+        normalise=settings.normalise, most=most, level=settings.level, draws=settings.draws, seed=settings.seed,
+        **{name: value for name, value in reading.items() if name not in ("engine", "master")},
     )  # fmt: skip
 
 
