@@ -47,7 +47,9 @@ def compare(
     Example: audit compare old.csv new.csv --item text --label label --label-after label_clean
     """
     from audit.comparing import compare_files
+    from audit.writing import check_outputs
 
+    check_outputs([before, after], out)
     result = compare_files(
         before, after, item=names(item), label=needed(label, "name the label column: --label COLUMN"),
         label_after=label_after, row_id=row_id, missing=names(missing), normalise=normalise, level=level,
@@ -88,9 +90,11 @@ def leak(
     Example: audit leak train.csv test.csv --item text --label label --rows leaked.csv --fail-over 0
     """
     from audit.leakage import find_leaks
+    from audit.writing import check_outputs
 
     if fail_over is not None and not 0.0 <= fail_over < 1.0:
         raise typer.BadParameter("--fail-over is a share of the test rows, from 0 to below 1")
+    check_outputs([train, test], out, rows)
     result = find_leaks(
         train, test, item=names(item), label=label, label_test=label_test, missing=names(missing),
         normalise=normalise, level=level, show=show, out=rows, delimiter=delimiter, encoding=encoding, sheet=sheet,
@@ -152,7 +156,7 @@ def issues(
     from audit.issues import find_issues
     from audit.writing import check_outputs
 
-    check_outputs(file, out, out_rows)
+    check_outputs([file, probs, embeddings], out, out_rows)
     result = find_issues(
         file, item=names(item), label=needed(label, "name the label column: --label COLUMN"), probs=probs,
         embeddings=embeddings, row_id=row_id, missing=names(missing), normalise=normalise, folds=folds, level=level,

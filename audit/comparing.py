@@ -13,6 +13,7 @@ from audit.disagreement import IntervalKind, estimate_disagreement
 from audit.fliprate import estimate_flip_rate
 from audit.grouping_files import SIDES, GroupedFiles, group_files
 from audit.intervals import check_level, check_seed, wilson
+from audit.labels import spelling_alarm
 from audit.paired import paired_difference, score_correlation, sign_test, symmetry_test
 from audit.patterns import CountPatterns
 from audit.results import Alarm, Disagreement, Estimate, FlipRate, Result
@@ -179,7 +180,11 @@ def compare_files(
     p_value = sign_test(first, second, items, seed=seed)
     symmetry, method = symmetry_test(table)
     unit = "rows" if row_id is not None else "items"
-    alarms = tuple(_alarms(old, new, in_both=in_both, repeated=int(items.sum())))
+    spelled = spelling_alarm(classes)
+    alarms = (
+        *([spelled] if spelled else ()),
+        *_alarms(old, new, in_both=in_both, repeated=int(items.sum())),
+    )
     verdict = _verdict(difference, alarms, in_both=in_both, repeated=int(items.sum()))
     verdict = f"{verdict} {_changed(table, unit)}".strip()
     return FileComparison(

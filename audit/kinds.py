@@ -44,5 +44,6 @@ def audit_kind(
     defaults = inspect.signature(audit_duplicates).parameters
     for name, value in options.items():
         if name not in (*_NUMERIC, *_READING) and value and value != defaults[name].default:
-            raise ArgumentError(f"--{name.replace('_', '-')} is not known for numbers: leave it out")
+            option = name.removesuffix("_file").replace("_", "-")
+            raise ArgumentError(f"--{option} is not known for numbers: leave it out")
     return audit_numeric(source, **{k: v for k, v in options.items() if k in (*_NUMERIC, *_READING)})

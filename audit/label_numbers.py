@@ -112,6 +112,10 @@ def audit_numeric(
     )  # fmt: skip
 
 
+#: Variances of variances go with the fourth power of a label.
+_LARGEST = 1e70
+
+
 def _numbers(repeats: Repeats, name: str) -> FloatArray:
     values = np.full(len(repeats.classes), math.nan)
     for place, text in enumerate(repeats.classes):
@@ -126,6 +130,12 @@ def _numbers(repeats: Repeats, name: str) -> FloatArray:
                 else "leave it out with --missing, or drop --kind numeric"
             )
             raise InputError(f"{name}: the label {text!r} is no finite number: {hint}")
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest and not 1.0 / _LARGEST < largest < _LARGEST:
+        raise InputError(
+            f"{name}: the label furthest from 0 is {largest:g}, whose powers a float cannot hold: give the labels in "
+            f"another unit, so that it lies between {1.0 / _LARGEST:g} and {_LARGEST:g}"
+        )
     return values
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -188,12 +190,22 @@ def _patterns(
 
 def _numeric_order(classes: Sequence[str]) -> tuple[str, ...]:
     try:
-        return tuple(sorted(classes, key=float))
+        values = [float(name) for name in classes]
+        if not all(map(math.isfinite, values)):
+            raise ValueError("a grade is infinite or no number")
     except ValueError as error:
         raise ArgumentError(
             "grades that are no numbers have no order of their own: name it from the lowest to the highest, such as "
             "--classes low,middle,high"
         ) from error
+    order = sorted(range(len(values)), key=values.__getitem__)
+    for below, above in pairwise(order):
+        if values[below] == values[above]:
+            raise ArgumentError(
+                f"the grades {classes[below]!r} and {classes[above]!r} are one number: bring them together with "
+                "--merge-labels, or name the order with --classes"
+            )
+    return tuple(classes[place] for place in order)
 
 
 def _one_step(patterns: CountPatterns, ranks: FloatArray) -> float:

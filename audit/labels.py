@@ -8,7 +8,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
-__all__ = ["canonical_label", "likely_typos", "merged_names", "no_labels", "spelling_variants"]
+from audit.results import Alarm
+
+__all__ = [
+    "canonical_label",
+    "likely_typos",
+    "merged_names",
+    "no_labels",
+    "spelling_alarm",
+    "spelling_variants",
+]
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,4})?")
 
@@ -36,6 +45,21 @@ def spelling_variants(classes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     for name in classes:
         groups[canonical_label(name)].append(name)
     return tuple(tuple(names) for names in groups.values() if len(names) > 1)
+
+
+def spelling_alarm(classes: Sequence[str]) -> Alarm | None:
+    """An alarm that names labels which differ in spelling only; None where there are none."""
+    groups = spelling_variants(classes)
+    if not groups:
+        return None
+    shown = "; ".join(", ".join(map(repr, names)) for names in groups[:3])
+    return Alarm(
+        code="label_spellings",
+        severity="warning",
+        message=f"labels that differ in spelling only count as different labels: {shown}",
+        action="write each label one way in both files",
+        figures={"groups": len(groups)},
+    )
 
 
 def merged_names(classes: Sequence[str], rows: Sequence[int]) -> dict[str, str]:

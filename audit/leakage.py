@@ -10,6 +10,7 @@ from typing import Any
 from audit.errors import ArgumentError
 from audit.grouping_files import GroupedFiles, group_files
 from audit.intervals import check_level, clopper_pearson
+from audit.labels import spelling_alarm
 from audit.results import Alarm, Estimate, Result
 from audit.writing import check_outputs, write_rows
 
@@ -106,8 +107,8 @@ def find_leaks(
         A file, a column or an option cannot be used.
     """
     check_level(level)
-    if show < 0:
-        raise ArgumentError(f"show is {show}: give 0 or more leaked items to show")
+    if not 0 <= show <= 10**9:
+        raise ArgumentError(f"show is {show}: give 0 to a billion leaked items to show")
     if out is not None:
         for source in (train, test):
             check_outputs(source, out)
@@ -124,6 +125,7 @@ def find_leaks(
         if out is not None:
             _write(files, out, len(item), item)
         total = files.rows
+        spelled = spelling_alarm(files.classes) if label else None
     low, high = clopper_pearson(leaked, rows, level=level) if rows else (None, None)
     share = Estimate(estimate=leaked / rows if rows else None, low=low, high=high, method="Clopper-Pearson")
     d = Estimate(estimate=None, method="none")
@@ -133,7 +135,7 @@ def find_leaks(
     return Leak(
         train_rows=total[0], test_rows=total[1], items=items, leaked_rows=leaked, share=share,
         labelled=label is not None, disagreement=d, remembered=remembered, repeated_in_test=repeated,
-        alarms=tuple(_alarms(leaked, rows, d, items)), examples=examples,
+        alarms=(*_alarms(leaked, rows, d, items), *([spelled] if spelled else ())), examples=examples,
         verdict=_verdict(leaked, rows, items),
     )  # fmt: skip
 

@@ -27,14 +27,26 @@ _MEASURED = 200  # rows that decide how wide a column of a sheet is
 _BATCH = 20_000
 
 
+#: What is read of a folder: its tables, and what a run says of itself.
+_READ, _RUN_FILES = (".parquet", ".jsonl", ".csv"), ("run.json", "metrics.json")
+
+
 def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> None:
-    """Raise an ArgumentError when an output is the input file, or when two outputs are one file."""
-    taken = [Path(source)] if isinstance(source, str | os.PathLike) and str(source) != "-" else []
+    """Raise an ArgumentError when an output is an input file, or when two outputs are one file.
+
+    ``source`` is one input or a list of them; of a folder, the tables in it and its run.json are inputs.
+    """
+    sources = source if isinstance(source, list | tuple) else (source,)
+    taken = [Path(one) for one in sources if isinstance(one, str | os.PathLike) and str(one) != "-"]
+    folders = [Path(os.path.realpath(one)) for one in taken if one.is_dir()]
     for output in outputs:
         if output is None:
             continue
         path = Path(output)
-        if any(os.path.realpath(path) == os.path.realpath(other) for other in taken):
+        real = Path(os.path.realpath(path))
+        within = real.suffix in _READ or real.name in _RUN_FILES
+        inside = within and real.exists() and any(real.is_relative_to(folder) for folder in folders)
+        if inside or any(str(real) == os.path.realpath(other) for other in taken):
             raise ArgumentError(
                 f"{path} is read or written already in this run: give the output another name"
             )

@@ -80,7 +80,7 @@ def compare(
     from train import compare_render
     from train.compare import compare_runs
 
-    check_outputs(audit, out, html)
+    check_outputs([*runs, audit], out, html)
     pairs = []
     for text in pair or ():
         one, sign, against = text.partition(":")

@@ -90,8 +90,7 @@ def plumbing(
     from audit.writing import check_outputs, write_text
     from train.plumbing import plumbing_report
 
-    for source in (rollouts, conflicts, data):
-        check_outputs(source, out, html)
+    check_outputs([rollouts, conflicts, data, tokenizer], out, html)
     report = plumbing_report(
         rollouts,
         conflicts=conflicts,
@@ -109,7 +108,11 @@ def plumbing(
         from train.plumbing_page import html as page
 
         write_text(html, page(report))
-    text = json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if form == "json" else report.summary()
+    text = (
+        json.dumps(report.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+        if form == "json"
+        else report.summary()
+    )
     if out is None:
         typer.echo(text)
     else:

@@ -82,7 +82,7 @@ def pressure(
     from train import pressure_render
     from train.pressure_report import report_pressure
 
-    check_outputs(audit, out, html)
+    check_outputs([ledger, audit], out, html)
     report = report_pressure(ledger, metric=metric, audit=audit, level=level)
     shown = _json(report.to_dict()) if form == "json" else pressure_render.text(report)
     if html is not None:
@@ -134,6 +134,7 @@ def record(
 
     Example: audit train ledger record runs --run sft --model epoch-3 --scores validation.csv --key clean
     """
+    from audit.render_words import visible
     from train.pressure_record import parse_metrics, record_evaluation
 
     entry = record_evaluation(
@@ -141,7 +142,7 @@ def record(
         metrics=parse_metrics(metric or []), rows=rows, family=family, purpose=purpose, key=key, reason=force,
     )  # fmt: skip
     shown = f"recorded {entry.purpose} {entry.split} of {entry.run}, model {entry.model}"
-    typer.echo(_json(entry.to_dict()) if form == "json" else shown)
+    typer.echo(_json(entry.to_dict()) if form == "json" else visible(shown, one_line=True))
 
 
 @ledger_app.command("open")
@@ -159,6 +160,7 @@ def open_(
 
     Example: audit train ledger open runs --run sft --model epoch-3 --split test
     """
+    from audit.render_words import visible
     from train.pressure import Ledger
     from train.pressure_record import model_name
 
@@ -170,7 +172,7 @@ def open_(
         if entry.kind == "opening"
         else f"{entry.split} is open"
     )
-    typer.echo(_json(entry.to_dict()) if form == "json" else shown)
+    typer.echo(_json(entry.to_dict()) if form == "json" else visible(shown, one_line=True))
 
 
 def _json(value: object) -> str:

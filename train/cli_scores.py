@@ -114,7 +114,7 @@ def operating_point(
     from train.operating import operating_point as measure
     from train.scores import Columns
 
-    check_outputs(scores, out, html)
+    check_outputs([scores, against, choose_on], out, html)
     result = measure(
         scores, against=against, match=match, margin=margin, choose_on=choose_on, choose_split=choose_split,
         stratified=stratified, positive=positive, split=split, cluster=cluster, common=common,
@@ -185,7 +185,7 @@ def route(
     from train.route import route as compare
     from train.scores import Columns
 
-    check_outputs(a, out, html)
+    check_outputs([a, b, conflicts], out, html)
     result = compare(
         a, b, metric=metric, cost_a=cost_a, cost_b=cost_b, margin=margin, flip_rate=flip_rate, conflicts=conflicts,
         conflicts_item=conflicts_item, positive=positive, split=split, cluster=cluster, common=common,

@@ -219,8 +219,11 @@ def _curves(runs: Sequence[Run], column: str, title: str) -> str:
     lines = []
     for run in runs:
         if column in run.curve.columns and len(run.curve):
-            steps = [float(v) for v in run.curve["step"]]
-            values = [float(v) if _is_number(v) else math.nan for v in run.curve[column]]
+            logged = [
+                pair for pair in zip(run.curve["step"], run.curve[column], strict=True) if _is_number(pair[0])
+            ]
+            steps = [float(step) for step, _ in logged]
+            values = [float(value) if _is_number(value) else math.nan for _, value in logged]
             if any(map(math.isfinite, values)):
                 lines.append(Line(run.name, steps, values))
     if not lines:
@@ -230,4 +233,5 @@ def _curves(runs: Sequence[Run], column: str, title: str) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
+    """Whether a chart can show it: the span of larger numbers is no float."""
+    return isinstance(value, (int, float)) and abs(value) <= 1e100

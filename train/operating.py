@@ -21,7 +21,7 @@ from train.draws import FEW_UNITS, bootstrap, fold_weights, interval_of, percent
 from train.metrics import DECISION_METRICS, RANKING_METRICS, Floats, Ints, Ranking, count, decision_metric
 from train.operating_match import MatchOn, match_run
 from train.operating_results import BestThreshold, Curve, OperatingPoint, Point
-from train.scores import Columns, Scores, read_scores, scored_rows
+from train.scores import Columns, Scores, check_clusters, read_scores, scored_rows
 from train.scores_pairs import pair
 
 __all__ = ["operating_point"]
@@ -76,6 +76,7 @@ def operating_point(
     other = None
     if against is not None:
         ours, other = pair(ours, read_scores(against, positive=ours.positive, **reading), common=common)
+    check_clusters(ours)
     everything, ours = ours, scored_rows(ours, drop=drop_unscored)
     if other is not None:
         other = other.take(np.flatnonzero(~np.isnan(everything.scores)))
@@ -102,6 +103,12 @@ def operating_point(
     if ours.units < FEW_UNITS:
         notes.append(
             f"only {ours.units} independent {'rows' if cluster is None else 'clusters'}: intervals are rough"
+        )
+    auc = parts["auc"].high
+    if auc is not None and auc < 0.5:
+        notes.append(
+            f"the scores rank the classes the wrong way round: are they the probability of {ours.positive!r}? "
+            "--positive names the class that they are of"
         )
     if len(np.unique(ours.scores)) == 1:
         notes.append("all scores are equal: there is no threshold to choose")

@@ -87,6 +87,10 @@ def plumbing_report(
         raise ColumnError(
             f"{logged.source} has no column {label!r} (--label); it has {', '.join(logged.columns)}"
         )
+    if len(item) == 1 and data is None and conflicts is None and item[0] not in logged.columns:
+        raise ColumnError(
+            f"{logged.source} has no column {item[0]!r} (--item); it has {', '.join(logged.columns)}"
+        )
     frame = logged.frame.copy()
     keys = {name: plain_key(name) for name in frame["item"].unique()}
     frame["key"] = frame["item"].map(keys)

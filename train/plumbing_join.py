@@ -12,6 +12,7 @@ from pathlib import Path
 from audit.columns import check_columns
 from audit.errors import InputError
 from audit.reading import open_table
+from train.scores_pairs import no_conflicts
 from train.task import item_key
 
 __all__ = ["DataLabels", "contested_items", "data_labels", "plain_key"]
@@ -46,6 +47,8 @@ def contested_items(conflicts: str | Path, *, item: Sequence[str], like: Iterabl
     InputError, ColumnError
         The file is no conflict file, lacks a column, or shares no item with the rollouts.
     """
+    if no_conflicts(conflicts):
+        return frozenset()
     keys = list(like)
     with open_table(conflicts) as table:
         check_columns(table, ("conflict", "disagreement", "row", "label"), option="the conflict file")

@@ -8,7 +8,6 @@ as nobody chooses by it. The ledger is an append-only file of JSON lines that ma
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +26,7 @@ from train.pressure_entries import (
     digest_model,
     entry_of,
     line_of,
+    unusable,
 )
 from train.pressure_file import append, locked, read_lines
 
@@ -34,10 +34,6 @@ __all__ = ["LEDGER", "Book", "Entry", "Ledger", "digest_items", "digest_model"]
 
 #: The name of a ledger in a folder of runs.
 LEDGER = "ledger.jsonl"
-
-_SHARES = frozenset(
-    "accuracy balanced_accuracy precision recall specificity f1 auc average_precision".split()
-)
 
 
 class Ledger:
@@ -216,10 +212,9 @@ def _checked(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
         raise ArgumentError("an evaluation has at least one metric, such as accuracy")
     out: dict[str, float | None] = {}
     for name, value in metrics.items():
-        if value is not None and not math.isfinite(value):
-            raise ArgumentError(f"metric {name!r} is {value}: give a number, or None where there is none")
-        if value is not None and name in _SHARES and not 0.0 <= value <= 1.0:
-            raise ArgumentError(f"{name} lies in [0, 1], not {value:g}: divide a percentage by 100")
+        why = unusable(name, value)
+        if why is not None:
+            raise ArgumentError(f"{name} {why}")
         out[name] = None if value is None else float(value)
     return out
 

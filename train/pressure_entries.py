@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -15,10 +16,28 @@ from numpy.typing import NDArray
 from audit.errors import InputError
 from audit.results import Result
 
-__all__ = ["Book", "Entry", "Key", "Kind", "Purpose", "digest_items", "digest_model", "entry_of", "line_of"]
+__all__ = [
+    "Book",
+    "Entry",
+    "Key",
+    "Kind",
+    "Purpose",
+    "digest_items",
+    "digest_model",
+    "entry_of",
+    "line_of",
+    "unusable",
+]
 
 Kind = Literal["evaluation", "opening", "resumed"]
 Purpose = Literal["validation", "holdout"]
+
+_SHARES = frozenset(
+    "accuracy balanced_accuracy precision recall specificity f1 auc average_precision".split()
+)
+_COUNTS = frozenset(("n", "positives"))
+#: Sums and squares of larger numbers are beyond what a float holds.
+_LARGEST = 1e100
 Key = Literal["noisy", "clean"]
 
 
@@ -118,7 +137,7 @@ def line_of(entry: Entry) -> dict[str, Any]:
 
 
 def entry_of(line: Mapping[str, Any], number: int) -> Entry | None:
-    """The entry of a line, or None where what every entry has is not there or is of another kind."""
+    """The entry of a line, or None where what every entry has is not there, is of another kind or cannot be."""
     kind, purpose, key = line.get("kind", "evaluation"), line.get("purpose"), line.get("key")
     if kind not in ("evaluation", "opening", "resumed") or purpose not in ("validation", "holdout"):
         return None
@@ -131,14 +150,36 @@ def entry_of(line: Mapping[str, Any], number: int) -> Entry | None:
         return None
     try:
         rows, metrics = line.get("rows"), dict(line.get("metrics") or {})
+        if any(unusable(str(name), value) for name, value in metrics.items()) or not _is_count(rows):
+            return None
         numbers = {str(name): None if value is None else float(value) for name, value in metrics.items()}
         time, run, model, split = cast("list[str]", needed)
         digest, forced, right = optional
         return Entry(
             time=time, kind=cast(Kind, kind), run=run, family=str(family), model=model, split=split,
-            purpose=cast(Purpose, purpose), rows=None if rows is None else int(rows), digest=digest,
+            purpose=cast(Purpose, purpose), rows=rows, digest=digest,
             key=cast(Key, key) if key in ("noisy", "clean") else None, metrics=numbers, forced=forced, right=right,
             line=number,
         )  # fmt: skip
     except (TypeError, ValueError):
         return None
+
+
+def unusable(name: str, value: Any) -> str | None:
+    """Why a metric's value cannot be one, in words that follow its name; None where it can."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return f"is {value!r}: give a number, or None where there is none"
+    if not -_LARGEST <= value <= _LARGEST:
+        shown = f"{value:g}" if isinstance(value, float) else "beyond what can be counted with"
+        return f"is {shown}: give a number, or None where there is none"
+    if name in _SHARES and not 0.0 <= value <= 1.0:
+        return f"lies in [0, 1], not {value:g}: divide a percentage by 100"
+    if name in _COUNTS and value < 0:
+        return f"is a number of rows, not {value:g}"
+    return None
+
+
+def _is_count(rows: Any) -> bool:
+    return rows is None or (isinstance(rows, int) and not isinstance(rows, bool) and 1 <= rows <= 2**53)

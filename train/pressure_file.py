@@ -77,6 +77,7 @@ def append(path: Path, line: dict[str, Any]) -> None:
         try:
             size = os.fstat(handle).st_size
             if size:
+                _check_ledger(handle, path)
                 os.lseek(handle, size - 1, os.SEEK_SET)
                 data = data if os.read(handle, 1) == b"\n" else b"\n" + data
             while data:
@@ -88,6 +89,15 @@ def append(path: Path, line: dict[str, Any]) -> None:
         raise ArgumentError(
             f"{path}: cannot be written ({error.strerror or error}); name another ledger"
         ) from error
+
+
+def _check_ledger(handle: int, path: Path) -> None:
+    """Raise an ArgumentError unless a file begins as JSON lines do: nothing is added to a table named by mistake."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    if not os.read(handle, 64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        raise ArgumentError(
+            f"{path} is no ledger: its first line is no JSON object; name the ledger, or a new file"
+        )
 
 
 def read_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], list[int]]:

@@ -83,9 +83,11 @@ def model_name(model: str | None, adapter: str | Path | None) -> str:
 
 def parse_metrics(texts: list[str]) -> dict[str, float]:
     """``["accuracy=0.81"]`` as a dictionary; an ArgumentError for what is no name and number."""
-    out = {}
+    out: dict[str, float] = {}
     for text in texts:
         name, sign, value = text.partition("=")
+        if name.strip() in out:
+            raise ArgumentError(f"--metric {name.strip()} is given twice: give each metric once")
         try:
             out[name.strip()] = float(value)
         except ValueError:

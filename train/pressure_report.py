@@ -63,8 +63,9 @@ def report_pressure(
     book = (ledger if isinstance(ledger, Ledger) else Ledger(ledger)).read()
     scored = [e for e in book.entries if e.kind == "evaluation"]
     if not scored:
+        torn = f" ({len(book.damaged):,} lines cannot be read)" if book.damaged else ""
         raise InputError(
-            f"{book.path} holds no evaluation yet: record one with audit train ledger record, or run the ladder"
+            f"{book.path} holds no evaluation yet{torn}: record one with audit train ledger record, or run the ladder"
         )
     metric = _metric(scored, metric)
     band = None if audit is None else read_band(audit)

@@ -21,14 +21,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 
-from audit.errors import ColumnError, InputError
+from audit.errors import ArgumentError, ColumnError, InputError
+from train.rollouts_files import raw_table
 from train.rollouts_fill import fill_closure, fill_lengths
 
 __all__ = ["CLOSE_TAG", "COLUMNS", "Rollouts", "read_rollouts"]
@@ -59,8 +58,15 @@ _FORMS = {
     "TRL": ("step", "prompt", "completion", "advantage"),
     "verl": ("step", "input", "output", "score"),
 }
-#: Folders in which a run keeps its rollouts, looked for below the folder that is named.
-_FOLDERS = ("rollouts", "completions")
+#: Larger numbers are infinite, or have sums that are.
+_LARGEST = 1e100
+#: What numbers a column may hold, and what to do about others.
+_RANGES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "step": (lambda v: v == np.floor(v), "steps are whole numbers"),
+    "length": (lambda v: v >= 0, "lengths are 0 or more"),
+    "truncated": (lambda v: (v == 0) | (v == 1), "it is true or false, 1 or 0"),
+    "closed": (lambda v: (v == 0) | (v == 1), "it is true or false, 1 or 0"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +121,7 @@ def read_rollouts(
     InputError, ColumnError
         The source cannot be read, or is of no known form.
     """
-    raw, name = _raw(source)
+    raw, name = raw_table(source)
     if raw.empty:
         raise InputError(
             f"{name}: there are no rollouts in it; name the file or folder that the run wrote them to"
@@ -125,7 +131,9 @@ def read_rollouts(
     if form is None:
         wanted = "; ".join(f"{form}: {', '.join(needed)}" for form, needed in _FORMS.items())
         raise ColumnError(f"{name} is of no known form; columns that tell it are {wanted}")
-    for column in reward:
+    for place, column in enumerate(reward):
+        if column in reward[:place]:
+            raise ArgumentError(f"--reward names {column!r} twice: it would be added up twice")
         if column not in columns:
             raise ColumnError(f"{name} has no column {column!r}; it has {', '.join(map(str, raw.columns))}")
     notes: list[str] = []
@@ -146,6 +154,14 @@ def read_rollouts(
         notes.append("an item is a prompt")
     if frame["item"].isna().any() or frame["step"].isna().any():
         raise InputError(f"{name}: a rollout without a step or an item; every row needs both")
+    if frame["reward"].isna().all():
+        raise InputError(f"{name}: no rollout has a reward; name the column that holds it with --reward")
+    for key in ("run", "uid", "sample"):  # what tells rows apart may be of any kind
+        if key in columns and not pd.api.types.is_numeric_dtype(raw[key]):
+            raw[key] = _words(raw[key], key, name)
+    if "cap" in columns:
+        raw["cap"] = _numbers(raw["cap"], "cap", name)
+    _note_copies(frame, raw, form, notes)
     frame = _grouped(frame, raw, form)
     unit, cap = fill_lengths(frame, raw, tokenizer, cap, notes)
     if close_tag and frame["closed"].isna().all():
@@ -165,71 +181,48 @@ def read_rollouts(
     )
 
 
-def _raw(source: Any) -> tuple[pd.DataFrame, str]:
-    """The table as it was written, in the order of files and rows, and a name for it."""
-    if isinstance(source, pd.DataFrame):
-        return source.reset_index(drop=True), "the data frame"
-    if not isinstance(source, str | os.PathLike):
-        return _frame(source), "the data frame"
-    path = Path(source)
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
-    files = [path] if path.is_file() else _files(path)
-    try:
-        if files[0].suffix == ".parquet":
-            query = "SELECT * FROM read_parquet(?, union_by_name = true)"
-            with duckdb.connect() as con:
-                return con.execute(query, [[str(file) for file in files]]).df(), str(path)
-        lines = [
-            json.loads(line) for file in files for line in file.read_text("utf-8").split("\n") if line.strip()
-        ]
-    except (duckdb.Error, ValueError, OSError) as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: neither Parquet nor JSON lines of rollouts ({told})") from error
-    if not all(isinstance(line, dict) for line in lines):
-        raise InputError(
-            f"{path}: every line must be a JSON object; name verl's rollout folder or one of its files"
+def _note_copies(frame: pd.DataFrame, raw: pd.DataFrame, form: str, notes: list[str]) -> None:
+    """Tell of rows with one step, group and sample: files that were copied, or steps that were logged again."""
+    if form != "ours" or "sample" not in raw:
+        return
+    keys = [frame["step"], frame["group"], *(raw[key] for key in ("run", "sample") if key in raw)]
+    copies = int(pd.concat(keys, axis=1).duplicated().sum())
+    if copies:
+        notes.append(
+            f"{copies:,} rollouts repeat the step, group and sample of another and count again: was a file copied, or "
+            "a step logged twice?"
         )
-    return pd.DataFrame(lines), str(path)
-
-
-def _frame(source: Any) -> pd.DataFrame:
-    import narwhals as nw
-
-    try:
-        frame: pd.DataFrame = nw.from_native(source, eager_only=True).to_pandas()
-    except TypeError as error:
-        raise InputError(f"rollouts are a path or a data frame, not a {type(source).__name__}") from error
-    return frame.reset_index(drop=True)
-
-
-def _files(folder: Path) -> list[Path]:
-    places = [folder, *(folder / name for name in _FOLDERS)]
-    for ending in ("*.parquet", "*.jsonl"):
-        for place in reversed(places):
-            found = sorted(
-                place.glob(ending), key=lambda file: (len(file.stem) if ending == "*.jsonl" else 0, file)
-            )
-            if found:
-                return found
-    raise InputError(
-        f"{folder}: there are no .parquet or .jsonl files in it; name the folder of the rollouts"
-    )
 
 
 def _numbers(column: pd.Series, name: str, source: str) -> pd.Series:
     try:
-        return pd.Series(
-            pd.to_numeric(column.astype(object)).to_numpy(np.float64, na_value=np.nan), index=column.index
-        )
-    except (TypeError, ValueError) as error:
+        values = pd.to_numeric(column.astype(object)).to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{source}: the column {name} must hold numbers or true and false ({error})"
+            f"{source}: the column {name} must hold numbers or true and false ({error}); write them as such"
         ) from error
+    _check(np.abs(values) > _LARGEST, values, name, source, "leave it empty where there is none")
+    if name in _RANGES:
+        check, fix = _RANGES[name]
+        _check(~np.isnan(values) & ~check(values), values, name, source, fix)
+    return pd.Series(values, index=column.index)
+
+
+def _check(
+    wrong: np.ndarray[Any, Any], values: np.ndarray[Any, Any], name: str, source: str, fix: str
+) -> None:
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise InputError(f"{source}: row {first + 1} has the {name} {values[first]:g}: {fix}")
 
 
 def _words(column: pd.Series, name: str, source: str) -> pd.Series:
-    return pd.Series([_word(cell) for cell in column], index=column.index, dtype=object)
+    try:
+        return pd.Series([_word(cell) for cell in column], index=column.index, dtype=object)
+    except RecursionError as error:
+        raise InputError(
+            f"{source}: a cell of the column {name} is nested too deeply; write its text"
+        ) from error
 
 
 def _word(cell: Any) -> str | None:

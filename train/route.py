@@ -19,7 +19,7 @@ from train.route_cascade import SHARES, Cascade, confidence_of, cuts
 from train.route_oracle import ambiguity, mcnemar, oracle_gap
 from train.route_results import Band, BestShare, CascadePoint, Crosstab, Route, RouteMetric
 from train.route_words import sentences
-from train.scores import Columns, Scores, read_scores, scored_rows
+from train.scores import Columns, Scores, check_clusters, read_scores, scored_rows
 from train.scores_pairs import ambiguous_items, pair
 
 __all__ = ["route"]
@@ -80,6 +80,7 @@ def route(
     reading: dict[str, Any] = {"split": split, "columns": columns}
     first = read_scores(a, positive=positive, cluster=cluster, **reading)
     first, second = pair(first, read_scores(b, positive=first.positive, **reading), common=common)
+    check_clusters(first)
     if first.confidence is None:
         everything, first = first, scored_rows(first, drop=drop_unscored)
         second = second.take(np.flatnonzero(~np.isnan(everything.scores)))
@@ -98,8 +99,8 @@ def _check(
         raise ArgumentError(f"routing is judged by accuracy or balanced_accuracy, not {metric!r}")
     if (cost_a is None) != (cost_b is None):
         raise ArgumentError("give both costs of an item, --cost-a and --cost-b, or neither")
-    if any(cost is not None and not 0.0 <= cost < np.inf for cost in (cost_a, cost_b)):
-        raise ArgumentError("a cost is a number of 0 or more")
+    if any(cost is not None and not 0.0 <= cost <= 1e100 for cost in (cost_a, cost_b)):
+        raise ArgumentError("a cost is a number from 0 to 1e100")
     if not 0.0 <= margin < 1.0:
         raise ArgumentError(f"the margin is a loss in [0, 1), such as 0.01, not {margin}")
     if flip_rate is not None and not 0.0 <= flip_rate < 0.5:

@@ -62,7 +62,7 @@ class Curve:
         return frame
 
     def _header(self) -> list[str]:
-        with self.path.open(encoding="utf-8", newline="") as file:
+        with self.path.open(encoding="utf-8", errors="replace", newline="") as file:
             return next(csv.reader(file), ["step"])
 
     def _lines(self) -> list[dict[str, str]]:

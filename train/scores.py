@@ -21,20 +21,9 @@ from audit.errors import ArgumentError, ColumnError, InputError
 from audit.reading import Table, open_table
 from train.metrics import Bools, Floats, Ints
 
-__all__ = ["Columns", "Scores", "read_scores", "scored_rows"]
+__all__ = ["Columns", "Scores", "check_clusters", "read_scores", "scored_rows"]
 
 _YES, _NO = {"1", "1.0", "true", "yes"}, {"0", "0.0", "false", "no", ""}
-_CONFLICT_OWN = (
-    "conflict",
-    "disagreement",
-    "labels",
-    "majority",
-    "resolve",
-    "row",
-    "label",
-    "column",
-    "votes",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +216,15 @@ def scored_rows(found: Scores, *, drop: bool = False) -> Scores:
             "leave them out with --drop-unscored"
         )
     return found.take(np.flatnonzero(~without), f"{many:,} rows without a score are left out")
+
+
+def check_clusters(found: Scores) -> None:
+    """Raise an ArgumentError where all rows are of one cluster: it tells nothing of how others would differ."""
+    if found.cluster is not None and found.units < 2:
+        raise ArgumentError(
+            f"{found.source}: all {len(found):,} rows are of one {found.cluster!r}: intervals are over clusters and "
+            "need two or more; leave --cluster out if the rows are independent"
+        )
 
 
 def _filled(cells: Sequence[str | None], source: str, column: str) -> list[str]:

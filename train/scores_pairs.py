@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from audit.reading import open_table
 from train.metrics import Bools
 from train.scores import Scores
 
-__all__ = ["ambiguous_items", "pair"]
+__all__ = ["ambiguous_items", "no_conflicts", "pair"]
 
 #: Columns of a conflict file that hold no item (docs/conflicts.md).
 _CONFLICT_OWN = (
@@ -61,11 +63,24 @@ def pair(a: Scores, b: Scores, *, common: bool = False) -> tuple[Scores, Scores]
     return first, second
 
 
+def no_conflicts(conflicts: Any) -> bool:
+    """Whether a conflict file holds its head and no row: ``audit dupes`` found nothing, and wrote that down."""
+    if not isinstance(conflicts, str | os.PathLike):
+        return False
+    path = Path(conflicts)
+    if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file() or path.stat().st_size > 10_000:
+        return False
+    head, *rest = path.read_bytes().decode("utf-8-sig", "replace").strip().splitlines() or [""]
+    return not rest and head.startswith("conflict") and "disagreement" in head
+
+
 def ambiguous_items(conflicts: Any, items: Sequence[str], *, column: str | None = None) -> Bools:
     """Which of the items stand in a file that ``audit dupes --conflicts`` wrote: shape (n,).
 
     ``column`` holds the key there; without it, the column with the most matches, ``row`` aside, is taken.
     """
+    if no_conflicts(conflicts):
+        return np.zeros(len(items), np.bool_)
     with open_table(conflicts) as table:
         source = table.report.source
         if column is not None and column not in table.columns:
