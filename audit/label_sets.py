@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
 from audit.grouping import Columns, group
+from audit.moments import moment_bounds
 from audit.numeric import ValueScores, pair_distance, value_scores, weighted_kappa
 from audit.patterns import CountPatterns, FloatArray
 from audit.reading import open_table
@@ -158,7 +159,10 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
         d = estimate_disagreement(binary, level=settings.level, draws=settings.draws, seed=settings.seed)
         rate = estimate_flip_rate(d, classes=2)
         share = given[tag] / total
-        band = ceiling_band(d, rate, minority_share=min(share, 1.0 - share))
+        band = replace(
+            ceiling_band(d, rate, minority_share=min(share, 1.0 - share)),
+            moments=moment_bounds(binary, level=settings.level, seed=settings.seed, refused=rate.reason),
+        )
         parts.append(TagAudit(tag=tag, share=share, disagreement=d, flip_rate=rate, ceiling=band))
     return TagsAudit(
         audit=result, tags=tuple(parts), left_out=max(0, len(ranked) - most),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from audit.errors import ArgumentError, InputError
+from audit.errors import ArgumentError, InputError, MissingExtraError
 from audit.reading import ReadReport, open_table
 
 Rows = list[tuple[str | None, ...]]
@@ -258,10 +258,14 @@ def test_names_of_files_are_names(tmp_path: Path, name: str) -> None:
 def test_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         open_table(tmp_path / "none.csv")
-    with pytest.raises(InputError, match="no such file"):
-        open_table("s3://bucket/none.csv")
     with pytest.raises(InputError, match="folder"):
         open_table(tmp_path)
+
+
+def test_an_address_needs_what_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(MissingExtraError, match=r"label-audit\[remote\]"):
+        open_table("s3://bucket/none.csv")
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
