@@ -72,6 +72,13 @@ def test_a_ledger_lies_in_its_folder(tmp_path: Path) -> None:
         Ledger(tmp_path / "other.jsonl").read()
 
 
+def test_a_folder_of_runs_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
+    look(Ledger(tmp_path / "runs"))
+    assert (tmp_path / "runs" / "ledger.jsonl").is_file()
+    look(Ledger(tmp_path / "mine.jsonl"))
+    assert (tmp_path / "mine.jsonl").is_file()
+
+
 @pytest.mark.parametrize(
     "cut", [b'{"time": "2026-01-01", "ru', b"\x00\x00\x00\x00", b"[1, 2]\n", b'{"run": 3}\n']
 )
@@ -170,7 +177,7 @@ def test_what_makes_no_evaluation_is_refused(ledger: Ledger, more: dict[str, obj
 
 
 text = st.text(max_size=20)
-number = st.floats(allow_nan=False, allow_infinity=False)
+number = st.floats(-1e100, 1e100)
 
 
 @given(

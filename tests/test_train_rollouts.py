@@ -257,7 +257,7 @@ def test_labels_of_other_kinds_become_words() -> None:
     [
         ("a.jsonl", '{"step": 1}\n', "of no known form"),
         ("a.jsonl", "[1]\n", "must be a JSON object"),
-        ("a.jsonl", "{", "neither Parquet nor JSON lines"),
+        ("a.jsonl", "{", "line 1 is no JSON"),
         ("a.parquet", "nothing", "neither Parquet nor JSON lines"),
         ("a.jsonl", "", "no rollouts in it"),
     ],

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from audit.errors import ColumnError
+from audit.errors import ColumnError, InputError
 from audit.intervals import check_level
 from train.plumbing_checks import check_rollouts
 from train.plumbing_findings import FAMILY_ERROR, find, tests_of
@@ -90,6 +90,10 @@ def plumbing_report(
     if len(item) == 1 and data is None and conflicts is None and item[0] not in logged.columns:
         raise ColumnError(
             f"{logged.source} has no column {item[0]!r} (--item); it has {', '.join(logged.columns)}"
+        )
+    if not logged.has("reward"):
+        raise InputError(
+            f"{logged.source}: no rollout has a reward; name the column that holds it with --reward"
         )
     frame = logged.frame.copy()
     keys = {name: plain_key(name) for name in frame["item"].unique()}

@@ -154,8 +154,6 @@ def read_rollouts(
         notes.append("an item is a prompt")
     if frame["item"].isna().any() or frame["step"].isna().any():
         raise InputError(f"{name}: a rollout without a step or an item; every row needs both")
-    if frame["reward"].isna().all():
-        raise InputError(f"{name}: no rollout has a reward; name the column that holds it with --reward")
     for key in ("run", "uid", "sample"):  # what tells rows apart may be of any kind
         if key in columns and not pd.api.types.is_numeric_dtype(raw[key]):
             raw[key] = _words(raw[key], key, name)
