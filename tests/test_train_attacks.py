@@ -237,3 +237,54 @@ def test_a_curve_that_no_chart_can_show(tmp_path: Path, curve: bytes) -> None:
     assert run(*words, "--html", tmp_path / "page.html").code == 0
     assert "NaN" not in run(*words, "--format", "json").out
     refused(run(*words, "--out", tmp_path / "sft" / "run.json"), "give the output another name")
+
+
+def two_runs(folder: Path) -> tuple[Path, dict[str, Any]]:
+    labels = ["1"] * 10 + ["0"] * 10
+    for name in ("sft", "grpo"):
+        make_run(folder / name, labels, answers(labels, [1, 2, 12]), rung=name)
+    file = folder / "sft" / "run.json"
+    return file, json.loads(file.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"parent": [1]},
+        {"parent": 3},
+        {"config": {"task": {"positive": 1}}},
+        {"config": {"task": {"positive": [1]}}},
+    ],
+)
+def test_a_run_that_says_odd_things_of_itself_is_compared(tmp_path: Path, changed: dict[str, Any]) -> None:
+    file, about = two_runs(tmp_path)
+    file.write_text(json.dumps({**about, **changed}), "utf-8")
+    assert len(run("train", "compare", tmp_path, "--draws", "100", "--format", "json").json["runs"]) == 2
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", "NaN", "[" * 100_000])
+def test_a_run_that_cannot_be_read_is_left_out(tmp_path: Path, text: str) -> None:
+    file, _ = two_runs(tmp_path)
+    file.write_text(text, "utf-8")
+    found = run("train", "compare", tmp_path, "--draws", "100", "--format", "json").json
+    assert [Path(one["path"]).name for one in found["left_out"]] == ["sft"]
+    assert "run.json cannot be read" in found["left_out"][0]["reason"]
+
+
+def test_a_link_to_a_run_is_no_other_run_and_metrics_may_be_odd(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "sft")
+    (tmp_path / "sft" / "metrics.json").write_text('{"test": 5}', "utf-8")
+    assert len(run("train", "compare", tmp_path, "--draws", "100", "--format", "json").json["runs"]) == 2
+
+
+@pytest.mark.parametrize("estimate", ["NaN", '"x"', "5"])
+def test_a_band_of_impossible_numbers(tmp_path: Path, estimate: str) -> None:
+    two_runs(tmp_path)
+    saved = tmp_path / "audit.json"
+    saved.write_text(
+        f'{{"disagreement": {{"estimate": {estimate}, "low": null, "high": null, "method": "x", "level": 0.95, '
+        '"pair_weighted": 1, "row_weighted": 1, "reason": null}, "flip_rate": {"classes": 2, "reason": null}}',
+        "utf-8",
+    )
+    refused(run("train", "compare", tmp_path, "--audit", saved), "d lies in [0, 1]")

@@ -6,6 +6,7 @@ A folder that is no run, has not finished or lacks the split's scores is left ou
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,10 @@ def find_runs(folders: Iterable[str | Path], *, order: Sequence[str] = ()) -> li
                 f"{folder} holds no run: give folders with a run.json, or one that holds such folders"
             )
         found += sorted(within, key=lambda path: place.get(_rung(path), len(place)))
-    return list(dict.fromkeys(found))
+    once: dict[str, Path] = {}
+    for path in found:  # a link to a run is that run
+        once.setdefault(os.path.realpath(path), path)
+    return list(once.values())
 
 
 def _rung(folder: Path) -> str:
@@ -128,7 +132,7 @@ def _read(folder: RunFolder, split: str, positive: str | None) -> Run:
         )
     config = _table(info.get("config"))
     task = _table(config.get("task"))
-    positive = positive or task.get("positive") or None
+    positive = positive or _word(task.get("positive")) or None
     path = str(folder.scores_file(split))
     scores = read_scores(path, positive=positive)
     curve = folder.curve()
@@ -137,10 +141,15 @@ def _read(folder: RunFolder, split: str, positive: str | None) -> Run:
     rung = str(info.get("rung") or folder.path.name)
     return Run(
         path=folder.path, name=str(info.get("name") or folder.path.name), rung=rung,
-        seed=seed if isinstance(seed, int) else None, parent=info.get("parent"), rows=_rows(info, task),
+        seed=seed if isinstance(seed, int) else None, parent=_word(info.get("parent")), rows=_rows(info, task),
         key="noisy" if task and not task.get("clean") else "clean", scores=scores, cost=_cost(folder, curve),
         noisy=_noisy(folder, split, scores), kind=json.dumps([rung, kept], sort_keys=True, default=str), curve=curve,
     )  # fmt: skip
+
+
+def _word(value: Any) -> str | None:
+    """A name as it was written, a whole number as its digits; None for what is neither."""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
 def _table(value: Any) -> Mapping[str, Any]:
@@ -198,7 +207,7 @@ def _noisy(folder: RunFolder, split: str, scores: Scores) -> tuple[float, int] |
         if there.any():
             same = frame["prediction"][there].astype(str) == frame["noisy"][there].astype(str)
             return float(same.mean()), int(there.sum())
-    value = folder.read_metrics().get(split, {}).get("noisy_accuracy")
+    value = _table(folder.read_metrics().get(split)).get("noisy_accuracy")
     return (float(value), len(scores)) if isinstance(value, (int, float)) and 0.0 <= value <= 1.0 else None
 
 

@@ -100,7 +100,7 @@ def _check(
     if (cost_a is None) != (cost_b is None):
         raise ArgumentError("give both costs of an item, --cost-a and --cost-b, or neither")
     if any(cost is not None and not 0.0 <= cost <= 1e100 for cost in (cost_a, cost_b)):
-        raise ArgumentError("a cost is a number from 0 to 1e100")
+        raise ArgumentError("a cost is a number of 0 or more, at most 1e100")
     if not 0.0 <= margin < 1.0:
         raise ArgumentError(f"the margin is a loss in [0, 1), such as 0.01, not {margin}")
     if flip_rate is not None and not 0.0 <= flip_rate < 0.5:

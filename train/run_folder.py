@@ -274,8 +274,11 @@ class RunFolder:
         if not path.is_file():
             return {}
         try:
-            return dict(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError) as error:
+            found: Any = json.loads(path.read_text("utf-8"))
+            if not isinstance(found, dict):
+                raise ValueError("it holds no JSON object")
+            return found
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(
                 f"{path} cannot be read ({error}): delete the run's folder, or mend it"
             ) from error
