@@ -29,7 +29,7 @@ def test_a_ledger_from_the_first_look_to_the_report(folder: Path) -> None:
     write_csv(folder / "validation.csv", ["item", "label", "prediction"], rows)
     (folder / "runs").mkdir()
     done = run("train ledger record runs --run sft --model e3 --scores validation.csv --key clean")
-    assert (done.code, done.out) == (0, "recorded validation validation of sft, model e3\n")
+    assert (done.code, done.out) == (0, "recorded the validation score of sft, model e3, on validation\n")
     assert run("train ledger open runs --run sft --model e3").out == "opened test for model e3\n"
     assert run("train ledger open runs --run sft --model e3").out == "test is open\n"
     score = "--split test --purpose holdout --metric balanced_accuracy=0.8"

@@ -54,6 +54,9 @@ def test_a_run_folder_and_a_choice_on_its_validation(files):
     done = run("train operating-point run --split test --choose-on run --choose-split validation --draws 100")
     assert done.code == 0
     assert "Best balanced accuracy on run/scores-validation.parquet" in done.out.replace("\n", " ")
+    done = run("train operating-point run --split test --choose-split validation")
+    assert (done.code, done.out) == (2, "")
+    assert "--choose-split names a split of --choose-on" in done.err
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,19 @@ def test_options_are_checked(runs: Path, more: dict[str, Any], message: str) -> 
         compared(runs, **more)
 
 
+def test_a_run_goes_by_its_rung_where_that_has_one_arm(tmp_path: Path) -> None:
+    for rung in ("sft-noisy", "sft-clean", "grpo"):
+        make_run(tmp_path / f"{rung}-s0", LABELS, answers(LABELS, [3]), name=f"{rung}-s0", rung=rung)
+    c = compared(tmp_path, baseline="sft-clean", pairs=[("grpo", "sft-noisy")])
+    assert c.baseline == "sft-clean-s0"
+    assert ("grpo-s0", "sft-noisy-s0") in [(d.arm, d.against) for d in c.differences]
+    make_run(tmp_path / "other", LABELS, LABELS, name="grpo-long", rung="grpo")
+    with pytest.raises(ArgumentError, match="there is no run 'grpo' to compare with"):
+        compared(tmp_path, baseline="grpo")
+    with pytest.raises(ArgumentError, match="needs two different runs"):
+        compared(tmp_path, pairs=[("grpo", "sft-noisy")])
+
+
 def test_a_baseline_that_is_left_out_says_why(runs: Path) -> None:
     make_run(runs / "cut", LABELS, LABELS, status="started")
     with pytest.raises(

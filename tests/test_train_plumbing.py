@@ -71,6 +71,29 @@ def test_what_is_planted_is_found(mechanism: str, tmp_path: Path) -> None:
         assert codes(report_of(plan, tmp_path, seed=seed)) == PLANTED[mechanism]
 
 
+@pytest.mark.parametrize("planted", ["cap", "gate"])
+def test_without_cuts_nothing_is_blamed_on_the_gate_alone(planted: str, tmp_path: Path) -> None:
+    plan = Plan(steps=8, groups=64, items=300, planted=(planted,))  # type: ignore[arg-type]
+    frame, _ = make_rollouts(plan, seed=11)
+    frame = frame.drop(columns=["truncated"])
+    (found,) = [f for f in plumbing_report(frame).findings if f.code == "gate-tax"]
+    assert "the gate, or the cap (cuts are not known), taxes" in found.message
+    assert "finished" not in found.message
+    assert "--cap and --tokenizer" in found.action
+    open_ = plumbing_report(frame.drop(columns=["closed"]), close_tag="")
+    (found,) = [f for f in open_.findings if f.code == "long-scores-lower"]
+    assert found.message.endswith("scores lower here; what was cut and what was closed is not known.")
+    assert "no cap and no gate" not in found.action
+
+
+def test_a_cap_without_tokens_to_hold_it_against_says_what_is_missing() -> None:
+    frame, _ = make_rollouts(Plan(steps=2, groups=4, items=8), seed=1)
+    frame = frame.drop(columns=["truncated", "length"])
+    assert any("(--cap and --tokenizer tell it)" in note for note in read_rollouts(frame).notes)
+    notes = read_rollouts(frame, cap=500).notes
+    assert any("the cap of 500 is in tokens and lengths are not (--tokenizer)" in note for note in notes)
+
+
 def test_several_mechanisms_at_once(tmp_path: Path) -> None:
     plan = Plan(steps=12, groups=64, items=400, planted=("cap", "contested", "quoted tag", "paid"))
     assert codes(report_of(plan, tmp_path, seed=2)) == [

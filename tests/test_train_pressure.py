@@ -224,7 +224,7 @@ def test_a_holdout_opens_once_for_a_model(ledger: Ledger) -> None:
 
 def test_a_second_opening_needs_a_reason_which_is_kept(ledger: Ledger) -> None:
     look(ledger, "final", purpose="holdout", split="test")
-    with pytest.raises(ArgumentError, match="force it"):
+    with pytest.raises(ArgumentError, match="give the reason with --force"):
         ledger.open_holdout(model="final", split="test", reason="  ")
     look(ledger, "final", purpose="holdout", split="test", reason="the scorer had a bug")
     entries = ledger.read().entries

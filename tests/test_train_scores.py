@@ -84,6 +84,39 @@ def test_an_answer_that_is_no_label_is_no_answer():
     assert any("1 predictions are no label" in note for note in found.notes)
 
 
+def test_predictions_of_another_spelling_are_refused():
+    with pytest.raises(
+        InputError, match=r"none of the 3 predictions is a label: .*'No', 'Yes'.* labels are 0, 1"
+    ):
+        read_scores(table(prediction=["Yes", "No", "Yes"]))
+    # a run that says why its answers count for nothing is no case of spelling
+    assert (
+        read_scores(table(prediction=["x", "y", "z"], reason=["a", "b", "c"])).predicted.tolist() == [-1] * 3
+    )
+
+
+def test_whole_numbers_with_a_point_are_the_same_labels():
+    """As pandas writes a column of 0 and 1 in which a cell is empty."""
+    found = read_scores(table(prediction=["1.0", None, "0.0"]))
+    assert found.predicted.tolist() == [1, -1, 0]
+    assert not any("no label" in note for note in found.notes)
+    found = read_scores(table(label=["1.0", "0.0", "0.0"]), positive="1")
+    assert (found.labels, found.truth.tolist()) == (("0", "1"), [True, False, False])
+    assert read_scores(table(label=["1.0", "0.0", "0.0"]), positive="1.0").positive == "1"
+    assert read_scores(table(label=["v1.0", "v2.0", "v2.0"])).labels == ("v1.0", "v2.0")
+
+
+def test_a_file_without_scores_names_the_option():
+    with pytest.raises(InputError, match=r"no column 'label', only item, score.*--label COLUMN"):
+        read_scores(table(label=None))
+    with pytest.raises(InputError, match=r"no column 'split'.*leave --split out"):
+        read_scores(table(), split="test")
+    with pytest.raises(InputError, match=r"no column 'score'.*--score COLUMN names it"):
+        read_scores(table(score=None), need_scores=True)
+    with pytest.raises(InputError, match=r"no column 'page'.*--cluster COLUMN"):
+        read_scores(table(), cluster="page")
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

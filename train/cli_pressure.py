@@ -141,7 +141,7 @@ def record(
         ledger, run=run, split=split, model=model, adapter=adapter, scores=scores, positive=positive,
         metrics=parse_metrics(metric or []), rows=rows, family=family, purpose=purpose, key=key, reason=force,
     )  # fmt: skip
-    shown = f"recorded {entry.purpose} {entry.split} of {entry.run}, model {entry.model}"
+    shown = f"recorded the {entry.purpose} score of {entry.run}, model {entry.model}, on {entry.split}"
     typer.echo(_json(entry.to_dict()) if form == "json" else visible(shown, one_line=True))
 
 

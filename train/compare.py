@@ -137,6 +137,9 @@ def _first(runs: Sequence[Run], baseline: str | None, left: Sequence[LeftOut]) -
     for name, members in _arms(runs).items():
         if name == baseline:
             return members[0]
+    of_rung = [run for run in runs if run.rung == baseline]
+    if len(of_rung) == 1:
+        return of_rung[0]
     out = next((one for one in left if Path(one.path).name == baseline), None)
     why = f" (left out: {out.reason})" if out else f": the runs are {', '.join(r.name for r in runs)}"
     raise ArgumentError(f"there is no run {baseline!r} to compare with{why}")
@@ -195,9 +198,11 @@ def _pairs(arms: dict[str, list[Run]], base: str, more: Sequence[tuple[str, str]
         found = of_run.get(parent, of_folder.get(Path(parent).name)) if parent else None
         above += [(name, found)] if found and found != name else []
     wanted += [(name, other) for name, other in above if (other, name) not in wanted]
+    rungs = Counter(members[0].rung for members in arms.values())
+    of_rung = {members[0].rung: name for name, members in arms.items() if rungs[members[0].rung] == 1}
     for pair_ in more:
-        known = [next((at[one] for at in (dict(zip(arms, arms, strict=True)), of_run, of_folder) if one in at), None)
-                 for one in pair_]  # fmt: skip
+        known = [next((at[one] for at in (dict(zip(arms, arms, strict=True)), of_run, of_folder, of_rung)
+                       if one in at), None) for one in pair_]  # fmt: skip
         if known[0] is None or known[1] is None or known[0] == known[1]:
             raise ArgumentError(f"--pair {':'.join(pair_)} needs two different runs of {', '.join(arms)}")
         wanted.append((known[0], known[1]))

@@ -65,7 +65,7 @@ class Plan(Result):
         ]
         if self.prompts is not None:
             lines.append(
-                f"Prompts have {self.prompts[0]:,} tokens in the middle, {self.prompts[1]:,} at most"
+                f"Prompts have {self.prompts[0]:,} tokens at the median, {self.prompts[1]:,} at most"
             )
         lines += ["", "rung          runs     rows    steps   tokens written, at most   requests"]
         for one in self.rungs:

@@ -71,6 +71,8 @@ def operating_point(
         An option is out of its range, or a cluster holds both classes and ``stratified`` is set.
     """
     check_level(level)
+    if choose_split is not None and choose_on is None:
+        raise ArgumentError("--choose-split names a split of --choose-on: give that too, or leave both out")
     reading: dict[str, Any] = {"split": split, "columns": columns}
     ours = read_scores(scores, positive=positive, cluster=cluster, **reading)
     other = None

@@ -57,7 +57,7 @@ def find(
     sure = {code: p for code, p in adjusted.items() if p <= FAMILY_ERROR}
     return (
         *_cap(truncated, tax, caps, sure, raw),
-        *_gate(tax, sure),
+        *_gate(tax, sure, cuts=truncated is not None),
         *_scorer(checks),
         *_pool(pool, sure),
         *_contested(pool, sure),
@@ -111,31 +111,50 @@ def _cap(
     )  # fmt: skip
 
 
-def _gate(tax: LengthTax, sure: dict[str, float]) -> Iterator[Finding]:
+def _gate(tax: LengthTax, sure: dict[str, float], *, cuts: bool) -> Iterator[Finding]:
+    """What length costs beside the cap; where the log has no cuts, the cap may be behind it, and that is said."""
     closure, reward = tax.closure.estimate, tax.reward.estimate
     unclosed = tax.unclosed_reward.estimate if tax.unclosed_reward is not None else None
     if "gate-tax" in sure and closure is not None and closure <= -_SMALLEST_SLOPE and unclosed is not None:
         yield Finding(
             code="gate-tax",
             message=(
-                f"Among finished rollouts of one group, twice the length is closed less often ({_points(closure)}), "
-                f"and what is not closed gets {unclosed:.2f} on average: the gate taxes long thought"
+                f"Among {'finished ' if cuts else ''}rollouts of one group, twice the length is closed less often "
+                f"({_points(closure)}), and what is not closed gets {unclosed:.2f} on average: "
+                f"{'the gate taxes' if cuts else 'the gate, or the cap (cuts are not known), taxes'} long thought"
                 f"{'' if reward is None else f' (reward {_signed(reward)} for twice the length)'}."
             ),
-            action="look at long finished rollouts that are not closed: does the gate refuse what is an answer?",
+            action=(
+                "look at long finished rollouts that are not closed: does the gate refuse what is an answer?"
+                if cuts
+                else "tell the cap with --cap and --tokenizer, or log which rollouts were cut: only then are the two "
+                "told apart"
+            ),
             p_value=sure["gate-tax"],
             figures={"closure": closure, "reward": reward, "unclosed_reward": unclosed},
         )
     part = _long(tax)
     if "long-scores-lower" in sure and (part.estimate or 0.0) <= -_SMALLEST_SLOPE * _range(tax):
-        kind = "finished and closed" if part is tax.closed_reward else "finished"
+        gate = part is tax.closed_reward
+        kind = " and ".join(word for word, known in (("finished", cuts), ("closed", gate)) if known)
+        aside = " and ".join(word for word, known in (("cap", cuts), ("gate", gate)) if known)
+        unknown = " and ".join(
+            words for words, known in (("what was cut", cuts), ("what was closed", gate)) if not known
+        )
         yield Finding(
             code="long-scores-lower",
             message=(
-                f"Among {kind} rollouts of one group, twice the length gets {_signed(part.estimate)} reward: longer "
-                "thought itself scores lower here, cap and gate aside."
+                f"Among {kind}{' ' if kind else ''}rollouts of one group, twice the length gets "
+                f"{_signed(part.estimate)} reward: longer thought "
+                f"{'itself scores lower here' if not unknown else 'scores lower here'}"
+                f"{f', {aside} aside' if aside else ''}{f'; {unknown} is not known' if unknown else ''}."
             ),
-            action="no cap and no gate explains this; read long wrong answers before length is encouraged",
+            action=(
+                "no cap and no gate explains this; read long wrong answers before length is encouraged"
+                if not unknown
+                else f"find out {unknown} first: {'the gate' if cuts else 'the cap' if gate else 'cap or gate'} may be "
+                "behind this"
+            ),
             p_value=sure["long-scores-lower"],
             figures={"slope": part.estimate, "low": part.low, "high": part.high, "groups": part.groups},
         )
@@ -246,8 +265,8 @@ def _groups(checks: Checks) -> Iterator[Finding]:
         (
             uneven,
             "uneven-groups",
-            "groups have another size than most",
-            "look for rollouts that were lost from the log",
+            "groups have another size than most" if uneven != 1 else "group has another size than most",
+            "look for rollouts that were lost from the log; in a verl log, for one prompt drawn twice in a step",
         ),
         (
             checks.uncentred_groups,

@@ -211,10 +211,15 @@ def tests_told(report: PlumbingReport) -> str:
     if pool.contested is not None:
         tests += [("contested", pool.contested_mix), ("contested drift", pool.contested_drift)]
     told = "; ".join(f"{name}: {_told(test)}" for name, test in tests)
-    bases = [f"data are {pool.data}"] if pool.classes else []
+    bases = [f"column data: {_base(pool.data)}"] if pool.classes else []
     if pool.contested is not None and (pool.contested_data != pool.data or not bases):
-        bases.append(f"for contested items {pool.contested_data}")
+        bases.append(f"for contested items {_base(pool.contested_data)}")
     return "; ".join((told, *bases))
+
+
+def _base(name: str) -> str:
+    """What the column of that name was counted over."""
+    return "all rows of --data" if name == "the data" else name
 
 
 def _told(test: Test) -> str:

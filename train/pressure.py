@@ -39,6 +39,7 @@ LEDGER = "ledger.jsonl"
 class Ledger:
     """The ledger in a file, or in a folder under the name ``ledger.jsonl``.
 
+    What is not there yet is a folder, unless its name has an ending.
     ``wait`` is how many seconds to wait for another process that writes.
 
     >>> ledger = Ledger("runs")  # doctest: +SKIP
@@ -47,7 +48,9 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, *, wait: float = 60.0) -> None:
-        self.path = Path(path) / LEDGER if Path(path).is_dir() else Path(path)
+        place = Path(path)
+        folder = place.is_dir() or not (place.exists() or place.suffix)
+        self.path = place / LEDGER if folder else place
         self.wait = wait
 
     def read(self) -> Book:
@@ -159,8 +162,8 @@ class Ledger:
             if len(scored) >= len(before) or last.run != entry.run:
                 raise ArgumentError(
                     f"the holdout {entry.split!r} was opened for model {entry.model!r} on {last.time} (run "
-                    f"{last.run!r}): a second look turns it into a validation split. Use fresh rows, or force it "
-                    "with a reason, which the ledger keeps"
+                    f"{last.run!r}): a second look turns it into a validation split. Use fresh rows, or give the "
+                    "reason with --force, which the ledger keeps"
                 )
             kind = "resumed"
         opening = Entry(

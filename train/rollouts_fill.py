@@ -51,6 +51,8 @@ def fill_lengths(
         else:
             notes.append(
                 "what was cut at the cap is not known: it was not logged (--cap and --tokenizer tell it)"
+                if cap is None
+                else f"what was cut is not known: the cap of {cap:,.0f} is in tokens and lengths are not (--tokenizer)"
             )
     return unit, cap if unit != "characters" else None
 

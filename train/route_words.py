@@ -75,7 +75,7 @@ def _oracle(gap: OracleGap, one_right: int, level: float) -> Iterator[str]:
         f"these error rates that err by independent coins would show {figure(chance)}: it is {coins} coins give."
     )
     yield (
-        f"On the {one_right:,} items that only one has right, a fair toss for which would give a gap of "
+        f"If a fair toss had dealt out the {one_right:,} items that only one has right, the gap would be "
         f"{figure(gap.coins)}: a gap is no sign of skill to route by."
     )
     if gap.reachable is not None and gap.flip_rate is not None:

@@ -147,17 +147,22 @@ def _parsed(
     drop_unscored: bool,
 ) -> Scores:
     source = table.report.source
-    wanted = [names.item, names.label, *([cluster] if cluster else []), *(["split"] if split else [])]
-    for name in wanted:
+    options = [
+        (names.item, "--item"),
+        (names.label, "--label"),
+        *([(cluster, "--cluster")] if cluster else []),
+    ]
+    fixes = [(name, f"name it with {option} COLUMN") for name, option in options]
+    for name, fix in [*fixes, *([("split", "leave --split out")] if split else [])]:
         if name not in table.columns:
-            raise ColumnError(
-                f"{source} has no column {name!r}, only {', '.join(table.columns)}: rename or name it"
-            )
+            raise ColumnError(f"{source} has no column {name!r}, only {', '.join(table.columns)}: {fix}")
+    wanted = [*(name for name, _ in options), *(["split"] if split else [])]
     extra = (names.score, names.prediction, "ambiguous", "confidence")
     has = {name: name in table.columns for name in extra}
     if not has[names.score] and (need_scores or not has[names.prediction]):
         raise ColumnError(
-            f"{source} has no column {names.score!r}, only {', '.join(table.columns)}: they are P(positive)"
+            f"{source} has no column {names.score!r}, only {', '.join(table.columns)}: P(positive) is needed, and "
+            "--score COLUMN names it"
         )
     chosen = list(dict.fromkeys((*wanted, *(name for name in extra if has[name]))))
     rows = [cells for batch in table.rows(chosen) for cells in batch]
@@ -171,7 +176,8 @@ def _parsed(
             raise InputError(f"{source} has no row of split {split!r}: choose one of {known}")
     items = _filled(data[names.item], source, names.item)
     _check_once(items, source)
-    labels = _filled(data[names.label], source, names.label)
+    labels = [_plain_number(label) for label in _filled(data[names.label], source, names.label)]
+    positive = _plain_number(positive) if positive is not None else None
     positive = _positive(sorted(set(labels)), positive, source, notes)
     n = len(items)
     scores = _floats(data.get(names.score), n, source, names.score, upper=1.0)
@@ -179,6 +185,9 @@ def _parsed(
     # a model that answered nothing leaves an empty column too, and says why row by row
     answered = told is not None and (any(v is not None for v in told) or "reason" in table.columns)
     if answered and told is not None:
+        told = [None if answer is None else _plain_number(answer) for answer in told]
+        if "reason" not in table.columns:
+            _check_spelling(told, {*labels, positive}, source)
         predicted = _decisions(told, positive, set(labels), notes)
     elif np.isnan(scores).all():
         raise InputError(f"{source} has neither scores nor predictions in any row: fill {names.score}")
@@ -209,7 +218,9 @@ def scored_rows(found: Scores, *, drop: bool = False) -> Scores:
         return found
     first, many = found.items[int(np.argmax(without))], int(without.sum())
     if without.all():
-        raise InputError(f"{found.source}: no row has a score: a column with P(positive) is needed")
+        raise InputError(
+            f"{found.source}: no row has a score: P(positive) is needed, and --score COLUMN names it"
+        )
     if not drop:
         raise InputError(
             f"{found.source}: {many:,} of {len(found):,} rows have no score (item {first!r} first): score them, or "
@@ -260,6 +271,23 @@ def _positive(labels: Sequence[str], positive: str | None, source: str, notes: l
     if len(labels) > 2:
         notes.append(f"{positive} is set against the {len(labels) - 1} other labels together")
     return positive
+
+
+def _plain_number(word: str) -> str:
+    """``1`` for ``1.0``: whole numbers become that in a table where another cell of the column is empty."""
+    whole, point, rest = word.partition(".")
+    return whole if point and rest.strip("0") == "" and rest and whole.lstrip("-").isdecimal() else word
+
+
+def _check_spelling(told: Sequence[str | None], labels: set[str], source: str) -> None:
+    """Raise an InputError where there are predictions and none of them is a label."""
+    words = {answer for answer in told if answer is not None}
+    if words and len(labels) > 1 and not words & labels:
+        many = sum(answer is not None for answer in told)
+        raise InputError(
+            f"{source}: none of the {many:,} predictions is a label: they are {_some(sorted(map(repr, words)))}, the "
+            f"labels are {_some(sorted(labels))}; write both alike"
+        )
 
 
 def _decisions(told: Sequence[str | None], positive: str, labels: set[str], notes: list[str]) -> Ints:
