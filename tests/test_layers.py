@@ -212,7 +212,9 @@ def test_command_line_imports_its_packages_lazily() -> None:
     assert COMMANDS
     for path in COMMANDS:
         more = [i for i in imports(path) if not (i.lazy or i.typing)]
-        assert not [i for i in more if i.top not in allowed and not i.target.startswith((OPTIONS, "audit.cli_"))]
+        assert not [
+            i for i in more if i.top not in allowed and not i.target.startswith((OPTIONS, "audit.cli_"))
+        ]
 
 
 # --- the same, asked of a running Python --------------------------------------------------------------------

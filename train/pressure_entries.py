@@ -171,13 +171,14 @@ def unusable(name: str, value: Any) -> str | None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
         return f"is {value!r}: give a number, or None where there is none"
-    if not -_LARGEST <= value <= _LARGEST:
-        shown = f"{value:g}" if isinstance(value, float) else "beyond what can be counted with"
+    number: Any = value  # Real has no order for the type checker
+    if not -_LARGEST <= number <= _LARGEST:
+        shown = f"{number:g}" if isinstance(number, float) else "beyond what can be counted with"
         return f"is {shown}: give a number, or None where there is none"
-    if name in _SHARES and not 0.0 <= value <= 1.0:
-        return f"lies in [0, 1], not {value:g}: divide a percentage by 100"
-    if name in _COUNTS and value < 0:
-        return f"is a number of rows, not {value:g}"
+    if name in _SHARES and not 0.0 <= number <= 1.0:
+        return f"lies in [0, 1], not {number:g}: divide a percentage by 100"
+    if name in _COUNTS and number < 0:
+        return f"is a number of rows, not {number:g}"
     return None
 
 
