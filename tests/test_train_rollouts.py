@@ -252,6 +252,17 @@ def test_labels_of_other_kinds_become_words() -> None:
 # --- what cannot be read ---------------------------------------------------------------------------------------
 
 
+def test_a_run_without_rollouts_and_a_folder_of_runs_are_told(tmp_path: Path) -> None:
+    run = tmp_path / "sft-s0"
+    run.mkdir()
+    (run / "run.json").write_text("{}", "utf-8")
+    pd.DataFrame({"item": ["a"], "label": ["1"]}).to_parquet(run / "scores-test.parquet")
+    (tmp_path / "ledger.jsonl").write_text("{}\n", "utf-8")
+    for folder in (run, tmp_path):
+        with pytest.raises(InputError, match="no rollouts were logged in it"):
+            read_rollouts(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,11 @@ def test_the_help_of_every_command_needs_nothing_heavy() -> None:
 
 
 def test_a_ladder_without_its_extra_says_what_brings_it(tmp_path: Path) -> None:
-    config = ROOT / "examples" / "ladder_cpu.toml"
+    text = (ROOT / "examples" / "ladder_cpu.toml").read_text("utf-8")
+    config = tmp_path / "ladder.toml"  # with a folder of its own: a ladder that has been run asks for nothing
+    config.write_text(re.sub(r"^out = .*", 'out = "runs"', text, flags=re.M), "utf-8")
+    for name in ("risk_driver.csv", "risk_driver_truth.csv", "risk_driver_rubric.md"):
+        (tmp_path / name).symlink_to(ROOT / "examples" / name)
     code = f"import sys; sys.argv = ['audit', 'train', 'ladder', {str(config)!r}]\nfrom cli import main\nmain()\n"
     done = fresh(code)
     assert done.returncode == 2

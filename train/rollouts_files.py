@@ -78,6 +78,11 @@ def _frame(source: Any) -> pd.DataFrame:
 
 
 def _files(folder: Path) -> list[Path]:
+    kept = [folder / name for name in _FOLDERS if (folder / name).is_dir()]
+    if not kept and any((place / "run.json").is_file() for place in (folder, *folder.glob("*/"))):
+        raise InputError(
+            f"{folder}: no rollouts were logged in it (only GRPO runs sample any); name the folder of such a run"
+        )
     places = [folder, *(folder / name for name in _FOLDERS)]
     for ending in ("*.parquet", "*.jsonl"):
         for place in reversed(places):
