@@ -342,12 +342,8 @@ def test_a_log_of_rewards_alone() -> None:
 
 def test_rollouts_without_any_reward() -> None:
     frame, _ = make_rollouts(Plan(steps=2), seed=5)
-    report = plumbing_report(frame.assign(reward=None))
-    assert report.source.unrewarded == len(frame)
-    assert report.pool.informative is None
-    assert report.findings == ()
-    assert report.summary()
-    assert html(report)
+    with pytest.raises(InputError, match=r"no rollout has a reward.*--reward"):
+        plumbing_report(frame.assign(reward=None))
 
 
 def test_everything_was_cut() -> None:

@@ -17,8 +17,8 @@ from audit.ceiling import Placement
 from audit.errors import ArgumentError, AuditError, InputError
 from audit.intervals import check_level, check_seed
 from audit.results import Estimate
+from train.compare_folders import LeftOut, Run, find_runs, holds_traces, in_order, read_run
 from train.compare_results import Arm, Difference, RunComparison, RunRow
-from train.compare_runs import LeftOut, Run, find_runs, holds_traces, in_order, read_run
 from train.compare_stats import arm_difference, holm, run_metrics, seed_interval, swap_p_value
 from train.compare_words import difference_verdict, headline, notes
 from train.config import RUNGS

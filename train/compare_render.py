@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from audit.render_words import visible
 from audit.results import Estimate
+from train.compare_folders import Run
 from train.compare_results import RunComparison, RunRow
-from train.compare_runs import Run
 from train.compare_words import metric_name
 from train.page import Heading, Part, Picture, Table, Words, page
 from train.pictures import Dot, Line, Rule, chart, dots

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from audit.ceiling import Placement
 from audit.results import Estimate, Result
-from train.compare_runs import Cost, LeftOut, Run
+from train.compare_folders import Cost, LeftOut, Run
 from train.pressure_band import AuditBand
 
 if TYPE_CHECKING:
