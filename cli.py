@@ -6,7 +6,6 @@ Libraries are imported inside the commands, so that ``audit --help`` is quick. E
 
 from __future__ import annotations
 
-import csv
 import io
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ import typer
 
 from audit import cli_ceiling
 from audit import options as o
-from audit.cli_common import report
+from audit.cli_common import deliver, names, needed, report, write
 from audit.cli_files import register
 
 app = typer.Typer(
@@ -93,9 +92,9 @@ def dupes(
     if fail_under is not None:
         check_threshold(fail_under)
     options: dict[str, Any] = dict(
-        item=_names(item), label=label, label_columns=_names(label_columns), counts=_names(counts),
-        row_id=row_id, annotator=annotator, time=time, split=split, by=_names(by), classes=_names(classes) or None,
-        missing=_names(missing), normalise=normalise, merge_labels=merge_labels, drop_copies=drop_copies,
+        item=names(item), label=label, label_columns=names(label_columns), counts=names(counts),
+        row_id=row_id, annotator=annotator, time=time, split=split, by=names(by), classes=names(classes) or None,
+        missing=names(missing), normalise=normalise, merge_labels=merge_labels, drop_copies=drop_copies,
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
         show_conflicts=show_conflicts, conflicts_file=conflicts,
         **_reading(delimiter, encoding, quote, escape, sheet, ragged), engine=engine, master=master,
@@ -123,8 +122,8 @@ def dupes(
     }
     result = audit_duplicates(file, **beyond, **options)
     if html is not None:
-        _write(html, render(result, "html"))
-    _deliver(render(result, form), out)
+        write(html, render(result, "html"))
+    deliver(render(result, form), out)
     if fail_under is not None:
         gate = check_gate(result.ceiling, threshold=fail_under, end=fail_on)
         typer.echo(gate.message, err=True)
@@ -158,7 +157,7 @@ def resolve(
     from audit.conflicts import resolve_conflicts
 
     done = resolve_conflicts(
-        file, conflicts, out=out, item=_names(item), label=label,
+        file, conflicts, out=out, item=names(item), label=label,
         **_reading(delimiter, encoding, quote, escape, sheet, ragged),
     )  # fmt: skip
     typer.echo(done.summary())
@@ -209,9 +208,9 @@ def plan(
         from audit.merging import merge_answers
 
         merged = merge_answers(
-            _needed(file, "--merge needs the data FILE the plan was drawn from"), merge, item=_names(item),
-            label=label, out=_needed(out, "--merge needs --out FILE for the merged data"),
-            missing=_names(missing), normalise=normalise, **reading,
+            needed(file, "--merge needs the data FILE the plan was drawn from"), merge, item=names(item),
+            label=label, out=needed(out, "--merge needs --out FILE for the merged data"),
+            missing=names(missing), normalise=normalise, **reading,
         )  # fmt: skip
         typer.echo(merged.summary())
         return
@@ -221,8 +220,8 @@ def plan(
         typer.echo(plan_number(half_width, rate=rate, classes=classes, level=level).summary())
         return
     drawn = draw_plan(
-        file, item=_names(item), label=label, half_width=half_width, rate=rate, rows=rows, by=_names(by),
-        show=_names(show), out=out, missing=_names(missing), normalise=normalise, level=level, seed=seed, **reading,
+        file, item=names(item), label=label, half_width=half_width, rate=rate, rows=rows, by=names(by),
+        show=names(show), out=out, missing=names(missing), normalise=normalise, level=level, seed=seed, **reading,
     )  # fmt: skip
     typer.echo(drawn.summary())
 
@@ -290,35 +289,6 @@ def _reading(
     """What the reader is told of a file's form."""
     form = {"delimiter": delimiter, "encoding": encoding, "quoting": quote, "escape": escape}
     return {**form, "sheet": sheet, "ragged": ragged}
-
-
-def _names(values: list[str] | None) -> tuple[str, ...]:
-    """Names from repeated options and comma-separated lists; a name with a comma goes in double quotes."""
-    names: list[str] = []
-    for value in values or ():
-        plain = ("\n" in value or "\r" in value) and not value.startswith('"')  # csv would see several lines
-        names += [value] if plain else next(csv.reader([value], skipinitialspace=True), [])
-    return tuple(names)
-
-
-def _needed(value: Any, message: str) -> Any:
-    if value is None:
-        raise typer.BadParameter(message)
-    return value
-
-
-def _deliver(text: str, out: Path | None) -> None:
-    if out is None:
-        typer.echo(text)
-    else:
-        _write(out, text + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    from audit.writing import write_text
-
-    write_text(path, text)
-    typer.echo(f"wrote {path}", err=True)
 
 
 if __name__ == "__main__":
