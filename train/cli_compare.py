@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from audit.cli_common import deliver, write
+
 __all__ = ["register"]
 
 
@@ -76,7 +78,7 @@ def compare(
     Example: audit train compare runs --baseline sft-noisy --audit dupes.json --html compare.html
     """
     from audit.errors import ArgumentError
-    from audit.writing import check_outputs, write_text
+    from audit.writing import check_outputs
     from train import compare_render
     from train.compare import compare_runs
 
@@ -98,10 +100,5 @@ def compare(
     else:
         shown = compare_render.markdown(found) if form == "markdown" else compare_render.text(found)
     if html is not None:
-        write_text(html, compare_render.html(found))
-        typer.echo(f"wrote {html}", err=True)
-    if out is None:
-        typer.echo(shown)
-    else:
-        write_text(out, shown + "\n")
-        typer.echo(f"wrote {out}", err=True)
+        write(html, compare_render.html(found))
+    deliver(shown, out)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from audit.cli_common import names, report, write
 from audit.options import Level
 
 __all__ = ["register"]
@@ -87,17 +87,17 @@ def plumbing(
 
     Example: audit train plumbing runs/grpo --conflicts conflicts.csv --html plumbing.html
     """
-    from audit.writing import check_outputs, write_text
+    from audit.writing import check_outputs
     from train.plumbing import plumbing_report
 
     check_outputs([rollouts, conflicts, data, tokenizer], out, html)
-    report = plumbing_report(
+    found = plumbing_report(
         rollouts,
         conflicts=conflicts,
         data=data,
-        item=_names(item),
+        item=names([item] if item else None),
         label=label,
-        reward=_names(reward),
+        reward=names([reward] if reward else None),
         cap=cap,
         bands=_bands(bands),
         tokenizer=tokenizer,
@@ -107,23 +107,8 @@ def plumbing(
     if html is not None:
         from train.plumbing_page import html as page
 
-        write_text(html, page(report))
-    text = (
-        json.dumps(report.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-        if form == "json"
-        else report.summary()
-    )
-    if out is None:
-        typer.echo(text)
-    else:
-        write_text(out, text + "\n")
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    """Names between commas; a name with a comma in double quotes."""
-    import csv
-
-    return tuple(next(csv.reader([text], skipinitialspace=True), ())) if text else ()
+        write(html, page(found))
+    report(found, form, out)
 
 
 def _bands(text: str) -> int | tuple[float, ...]:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from audit.cli_common import deliver, write
+
 __all__ = ["register"]
 
 Form = Annotated[
@@ -78,7 +80,7 @@ def pressure(
 
     Example: audit train pressure runs --audit dupes.json --html pressure.html
     """
-    from audit.writing import check_outputs, write_text
+    from audit.writing import check_outputs
     from train import pressure_render
     from train.pressure_report import report_pressure
 
@@ -86,13 +88,8 @@ def pressure(
     report = report_pressure(ledger, metric=metric, audit=audit, level=level)
     shown = _json(report.to_dict()) if form == "json" else pressure_render.text(report)
     if html is not None:
-        write_text(html, pressure_render.html(report))
-        typer.echo(f"wrote {html}", err=True)
-    if out is None:
-        typer.echo(shown)
-    else:
-        write_text(out, shown + "\n")
-        typer.echo(f"wrote {out}", err=True)
+        write(html, pressure_render.html(report))
+    deliver(shown, out)
 
 
 @ledger_app.command()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from audit.cli_common import report, write
 from audit.options import Level, Seed
 
 __all__ = ["register"]
@@ -124,8 +124,8 @@ def operating_point(
     if html is not None:
         from train.operating_page import operating_page
 
-        _write(html, operating_page(result))
-    _deliver(result, form, out)
+        write(html, operating_page(result))
+    report(result, form, out)
 
 
 def route(
@@ -195,24 +195,5 @@ def route(
     if html is not None:
         from train.route_page import route_page
 
-        _write(html, route_page(result))
-    _deliver(result, form, out)
-
-
-def _deliver(result: Any, form: str, out: Path | None) -> None:
-    text = (
-        json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-        if form == "json"
-        else result.summary()
-    )
-    if out is None:
-        typer.echo(text)
-    else:
-        _write(out, text + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    from audit.writing import write_text
-
-    write_text(path, text)
-    typer.echo(f"wrote {path}", err=True)
+        write(html, route_page(result))
+    report(result, form, out)
