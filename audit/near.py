@@ -195,7 +195,8 @@ def _coded(texts: Sequence[str]) -> Iterator[tuple[Codes, Codes]]:
         shingles = lengths - SHINGLE + 1
         inside = np.repeat(begins - (np.cumsum(shingles) - shingles), shingles) + np.arange(shingles.sum())
         keys = (rows << np.uint64(_BITS)) | (_mixed(codes[inside]) >> np.uint64(64 - _BITS))
-        keys = np.unique(keys)
+        keys.sort()  # much faster than np.unique
+        keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
         yield keys >> np.uint64(_BITS), keys & np.uint64((1 << _BITS) - 1)
         start = stop
 
