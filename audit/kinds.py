@@ -10,12 +10,12 @@ from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
 from audit.label_numbers import NumericAudit, audit_numeric
 from audit.label_sets import OrdinalAudit, TagsAudit, audit_ordinal, audit_tags
+from audit.reading import HOW_TO_READ
 
 __all__ = ["audit_kind"]
 
 #: What an audit of numbers can be told.
 _NUMERIC = ("item", "label", "missing", "normalise", "drop_copies", "level")
-_READING = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged", "engine", "master")
 
 
 def audit_kind(
@@ -43,7 +43,7 @@ def audit_kind(
         return audit_tags(source, sep=sep, **options)
     defaults = inspect.signature(audit_duplicates).parameters
     for name, value in options.items():
-        if name not in (*_NUMERIC, *_READING) and value and value != defaults[name].default:
+        if name not in (*_NUMERIC, *HOW_TO_READ) and value and value != defaults[name].default:
             option = name.removesuffix("_file").replace("_", "-")
             raise ArgumentError(f"--{option} is not known for numbers: leave it out")
-    return audit_numeric(source, **{k: v for k, v in options.items() if k in (*_NUMERIC, *_READING)})
+    return audit_numeric(source, **{k: v for k, v in options.items() if k in (*_NUMERIC, *HOW_TO_READ)})

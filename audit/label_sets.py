@@ -22,7 +22,7 @@ from audit.grouping import Columns, group
 from audit.moments import moment_bounds
 from audit.numeric import ValueScores, pair_distance, value_scores, weighted_kappa
 from audit.patterns import CountPatterns, FloatArray
-from audit.reading import open_table
+from audit.reading import HOW_TO_READ, open_table
 from audit.results import AuditResult, Ceiling, Disagreement, Estimate, FlipRate, Result
 
 __all__ = ["OrdinalAudit", "TagAudit", "TagsAudit", "audit_ordinal", "audit_tags"]
@@ -131,7 +131,7 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     """
     if not sep:
         raise ArgumentError("--sep names what stands between two tags, such as '|'")
-    reading = {key: options.pop(key) for key in list(options) if key in _READING}
+    reading = {key: options.pop(key) for key in list(options) if key in HOW_TO_READ}
     with open_table(source, **reading) as table:
         items = options.get("item") or ()
         chosen = guess(
@@ -170,7 +170,6 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     )  # fmt: skip
 
 
-_READING = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged", "engine", "master")
 #: Options of an audit that decide which labels are grouped.
 _GROUPING = ("missing", "normalise", "merge_labels", "drop_copies", "one_per")
 
@@ -179,7 +178,7 @@ def _patterns(
     source: Any, result: AuditResult, *, classes: Sequence[str] | None, options: dict[str, Any]
 ) -> tuple[CountPatterns, tuple[str, ...]]:
     """The count patterns behind an audit, and their classes."""
-    reading = {key: value for key, value in options.items() if key in _READING}
+    reading = {key: value for key, value in options.items() if key in HOW_TO_READ}
     grouping = {key: value for key, value in options.items() if key in _GROUPING}
     with open_table(source, **reading) as table:
         one_per = options.get("one_per")

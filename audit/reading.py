@@ -17,10 +17,13 @@ from audit.reading_scan import Options, Plan, ReadReport, Scan, named, plan_scan
 from audit.reading_text import Ragged, Scratch
 from audit.reading_typed import masked, quote
 
-__all__ = ["Engine", "Ragged", "ReadReport", "Table", "engine_of", "open_table", "quote"]
+__all__ = ["HOW_TO_READ", "Engine", "Ragged", "ReadReport", "Table", "engine_of", "open_table", "quote"]
 
 #: Where the rows of a table are.
 Engine = Literal["duckdb", "spark"]
+
+#: The options of :func:`open_table` that say how a source is read, by which they are told from those of an audit.
+HOW_TO_READ = ("delimiter", "encoding", "quoting", "escape", "sheet", "ragged", "engine", "master")
 
 _BATCH = 250  # DuckDB hands over 2,048 rows at a time; long ones need not all be copied at once
 _ROOMS = (40_000_000, 100_000_000, 400_000_000)

@@ -79,15 +79,13 @@ def train_grpo(
         from datasets import Dataset
 
         from train.grpo_trainer import LeanGRPOTrainer
-        from train.models import folder_digest, prompts_of, quiet, scorer_for
+        from train.models import folder_digest, has_adapter, prompts_of, quiet, scorer_for
         from train.sft_callbacks import CurveLog, StopOnRequest
     except ImportError as error:
         raise MissingExtraError("audit train: GRPO", extra="train") from error
     if not examples:
         raise ArgumentError("GRPO needs one example at least: raise task.train_rows")
-    if not hasattr(loaded.model, "peft_config") or not any(
-        w.requires_grad for w in loaded.model.parameters()
-    ):
+    if not has_adapter(loaded):
         raise ArgumentError("GRPO trains an adapter: give the model one with add_lora or load_adapter")
     if settings.vllm and importlib.util.find_spec("vllm") is None:
         raise ArgumentError(

@@ -35,6 +35,7 @@ __all__ = [
     "add_lora",
     "completion_ids",
     "folder_digest",
+    "has_adapter",
     "load_adapter",
     "load_model",
     "prompt_ids",
@@ -161,6 +162,11 @@ def add_lora(loaded: LoadedModel, settings: ModelSettings, *, seed: int = 0) -> 
             f"model.lora_targets {settings.lora_targets!r} fits no layer of {loaded.name}: try 'all-linear'"
         ) from error
     return dataclasses.replace(loaded, model=model)
+
+
+def has_adapter(loaded: LoadedModel) -> bool:
+    """Whether the model has an adapter that training would change."""
+    return hasattr(loaded.model, "peft_config") and any(w.requires_grad for w in loaded.model.parameters())
 
 
 def load_adapter(loaded: LoadedModel, folder: str | Path, *, trainable: bool = True) -> LoadedModel:

@@ -107,16 +107,14 @@ def train_sft(
         from datasets import Dataset
         from transformers import PrinterCallback
 
-        from train.models import folder_digest, quiet
+        from train.models import folder_digest, has_adapter, quiet
         from train.sft_callbacks import CurveLog, StopOnRequest
         from train.sft_trainer import LeanSFTTrainer
     except ImportError as error:
         raise MissingExtraError("audit train: SFT", extra="train") from error
     if not rows:
         raise ArgumentError("SFT needs one row at least: raise task.train_rows")
-    if not any(weight.requires_grad for weight in loaded.model.parameters()) or not hasattr(
-        loaded.model, "peft_config"
-    ):
+    if not has_adapter(loaded):
         raise ArgumentError("SFT trains an adapter: give the model one with add_lora or load_adapter")
     encoded = encode_rows(loaded, rows)
     config = sft_config(
