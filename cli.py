@@ -17,6 +17,7 @@ from audit import cli_ceiling
 from audit import options as o
 from audit.cli_common import deliver, names, needed, report, write
 from audit.cli_files import register
+from audit.cli_usage import invoke
 
 app = typer.Typer(
     name="audit",
@@ -101,15 +102,14 @@ def dupes(
     )  # fmt: skip
     kind = kind or ("classes" if sep is None else "tags")
     if kind != "classes":
+        from audit.errors import ArgumentError
         from audit.kinds import audit_kind
 
         if form in ("markdown", "html") or html is not None or fail_under is not None:
-            raise typer.BadParameter(
-                f"--kind {kind} is told as text or JSON: leave --html and --fail-under out"
-            )
+            raise ArgumentError(f"--kind {kind} is told as text or JSON: leave --html and --fail-under out")
         if errors or strata is not None or gold is not None or near is not None:
-            raise typer.BadParameter(
-                f"--errors, --strata, --gold and --near are for classes, not for --kind {kind}"
+            raise ArgumentError(
+                f"--errors, --strata, --gold and --near are for classes, not for --kind {kind}: leave them out"
             )
         report(audit_kind(file, kind=kind, options=options, sep="|" if sep is None else sep), form, out)
         return
@@ -239,7 +239,7 @@ def relabel(context: typer.Context) -> None:
         if error.name in ("openai", "httpx2"):
             raise MissingExtraError("audit relabel", extra="relabel") from error
         raise
-    commands(args=context.args, prog_name="audit relabel")
+    raise typer.Exit(invoke(commands, args=context.args, name="audit relabel"))
 
 
 @app.command(
@@ -249,7 +249,7 @@ def train(context: typer.Context) -> None:
     """See what training on the labels buys: the ladder of methods, and the instruments around it."""
     from train.cli import app as commands
 
-    commands(args=context.args, prog_name="audit train")
+    raise typer.Exit(invoke(commands, args=context.args, name="audit train"))
 
 
 register(app)
@@ -261,8 +261,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # whatever the locale: reports hold ε, and JSON is UTF-8
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        app()
-    except KeyboardInterrupt:
+        sys.exit(invoke(app, name="audit"))
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("audit: interrupted", err=True)
         sys.exit(130)
     except OSError as error:  # standard output is full or gone; files are the library's to wrap

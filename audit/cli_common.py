@@ -21,9 +21,11 @@ def names(values: list[str] | None) -> tuple[str, ...]:
 
 
 def needed(value: Any, message: str) -> Any:
-    """``value``, or a usage error that says ``message`` where it is None."""
+    """``value``, or an ArgumentError that says ``message`` where it is None."""
     if value is None:
-        raise typer.BadParameter(message)
+        from audit.errors import ArgumentError
+
+        raise ArgumentError(message)
     return value
 
 

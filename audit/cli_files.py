@@ -89,11 +89,12 @@ def leak(
 
     Example: audit leak train.csv test.csv --item text --label label --rows leaked.csv --fail-over 0
     """
+    from audit.errors import ArgumentError
     from audit.leakage import find_leaks
     from audit.writing import check_outputs
 
     if fail_over is not None and not 0.0 <= fail_over < 1.0:
-        raise typer.BadParameter("--fail-over is a share of the test rows, from 0 to below 1")
+        raise ArgumentError(f"--fail-over is {fail_over:g}: give a share of the test rows, from 0 to below 1")
     check_outputs([train, test], out, rows)
     result = find_leaks(
         train, test, item=names(item), label=label, label_test=label_test, missing=names(missing),

@@ -80,7 +80,7 @@ def test_every_option_reaches_the_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--bands", "many"), "--bands takes a number"),
+        (("--bands", "many"), "give a number, or edges"),
         (("--bands", "3,2"), "must rise"),
         (("--label", "nothing"), "--label"),
         (("--conflicts", "nothing.csv"), "nothing.csv"),

@@ -115,4 +115,6 @@ def _bands(text: str) -> int | tuple[float, ...]:
     try:
         return tuple(map(float, text.split(","))) if "," in text else int(text)
     except ValueError as error:
-        raise typer.BadParameter("--bands takes a number, or edges such as 0,128,256") from error
+        from audit.errors import ArgumentError
+
+        raise ArgumentError(f"--bands {text!r}: give a number, or edges such as 0,128,256") from error
