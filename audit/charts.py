@@ -34,17 +34,18 @@ class Axis:
 
     def tick_text(self, value: float) -> str:
         """The label of a tick."""
-        return f"{value:.{self.digits}f}"
+        plain = self.digits <= 9 and max(abs(self.start), abs(self.stop)) < 1e6
+        return (f"{value:.{self.digits}f}" if plain else f"{value:.12g}").replace("-", "−")
 
 
 def nice_axis(low: float, high: float, *, most_ticks: int = 6) -> Axis:
     """An axis that covers [low, high] and has at most ``most_ticks`` ticks at round values."""
-    span = max(high - low, 1e-9)
+    span = max(high - low, 1e-8 * max(abs(low), abs(high))) or 1e-9
     power = 10.0 ** math.floor(math.log10(span / most_ticks))
     step = next(m * power for m in (1.0, 2.0, 5.0, 10.0, 20.0) if _ticks(low, high, m * power) <= most_ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    ticks = tuple(round(index * step, 12) for index in range(first, last + 1))
+    ticks = tuple(float(f"{index * step:.12g}") for index in range(first, max(last, first + 1) + 1))
     return Axis(start=ticks[0], stop=ticks[-1], ticks=ticks, digits=digits)
 
 
@@ -132,9 +133,10 @@ def bar(share: float) -> str:
 
 
 def axis_for(values: Iterable[float | None], *, most_ticks: int = 6) -> Axis:
-    """An axis from 0 that covers all ``values`` that exist, at most up to 1."""
-    known: Sequence[float] = [value for value in values if value is not None]
-    return nice_axis(0.0, min(max([*known, 0.001]), 1.0), most_ticks=most_ticks)
+    """An axis that covers 0 and all ``values`` that exist."""
+    known: Sequence[float] = [0.0, *(value for value in values if value is not None)]
+    low, high = min(known), max(known)
+    return nice_axis(low, high if high > low else 0.001, most_ticks=most_ticks)
 
 
 def _svg(name: str, height: float | str, parts: Iterable[str], *, title: str = "") -> str:

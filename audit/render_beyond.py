@@ -1,49 +1,16 @@
-"""The parts beyond the pair in words and tables that all report formats share.
-
-A section is a title, sentences and tables. Names in a table are text of the audited file: each format escapes them.
-"""
+"""The parts beyond the pair in words and tables that all report formats share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from audit import render_words as words
+from audit.render_page import Row, Section, SectionTable
 from audit.results import AuditResult, Estimate, IdentifiedSet, LatentClasses, Rate
 
-__all__ = ["Row", "Section", "SectionTable", "metric_line", "moments_sentence", "sections"]
+__all__ = ["metric_line", "moments_sentence", "sections"]
 
 _RATERS_SHOWN, _PAIRS_SHOWN = 20, 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """Cells of a table: ``names`` come from the audited file, ``values`` are numbers and plain words.
-
-    A report that can draw shows ``drawn`` as a dot with its interval beside them.
-    """
-
-    names: tuple[str, ...] = ()
-    values: tuple[str, ...]
-    drawn: Estimate | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SectionTable:
-    """A table: its head has a word for each name and value of a row."""
-
-    head: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """One part of a report."""
-
-    anchor: str
-    title: str
-    sentences: tuple[str, ...] = ()
-    tables: tuple[SectionTable, ...] = ()
 
 
 def moments_sentence(result: AuditResult) -> str:
@@ -133,7 +100,7 @@ def _errors(result: AuditResult) -> Iterator[Section]:
 def _pairs(part: IdentifiedSet, result: AuditResult) -> Section:
     title = "Pairs of labels"
     if part.mean_error.lower is None:
-        return Section(anchor="errors-pairs", title=title, sentences=(_given(part.reason),))
+        return Section(anchor="errors-pairs", title=title, sentences=(_given(part.reason),), level=3)
     digits = words.places(result)
     positive = words.visible(part.positive or "", one_line=True)
     names = (
@@ -162,13 +129,14 @@ def _pairs(part: IdentifiedSet, result: AuditResult) -> Section:
         title=title,
         sentences=tuple(sentences),
         tables=(SectionTable(head=("rate", "from", "with sampling error"), rows=rows),),
+        level=3,
     )
 
 
 def _latent(part: LatentClasses, title: str) -> Section:
     anchor = f"errors-{part.method.lower().replace(' ', '-')}"
     if not part.rates:
-        return Section(anchor=anchor, title=title, sentences=(_given(part.reason),))
+        return Section(anchor=anchor, title=title, sentences=(_given(part.reason),), level=3)
     mean = part.mean_error
     sentences = [f"A label is wrong with chance {_estimate(mean)} ({words.integer(part.items)} items)."]
     if part.fit_p_value is not None:
@@ -212,7 +180,7 @@ def _latent(part: LatentClasses, title: str) -> Section:
         ]
         head = ("dependent annotators", "items", "agree", "expected", "")
         tables.append(SectionTable(head=head, rows=tuple(pairs)))
-    return Section(anchor=anchor, title=title, sentences=tuple(sentences), tables=tuple(tables))
+    return Section(anchor=anchor, title=title, sentences=tuple(sentences), tables=tuple(tables), level=3)
 
 
 def _square(rates: tuple[Rate, ...], classes: tuple[str, ...]) -> SectionTable:

@@ -21,11 +21,12 @@ from markupsafe import Markup, escape
 
 from audit import charts
 from audit import render_words as words
-from audit.render_beyond import SectionTable, moments_sentence, sections
+from audit.render_beyond import moments_sentence, sections
 from audit.render_methods import METHODS, SHARED_MISTAKES
+from audit.render_page import Page, Row, Section, SectionTable, numeric_columns
 from audit.results import AuditResult, Breakdown, ConflictGroup
 
-__all__ = ["html"]
+__all__ = ["html", "page_html"]
 
 _LOADER = jinja2.PackageLoader("audit", "templates")
 _STATIC_CONFLICTS, _STATIC_TEXT, _TITLE = 25, 2_000, 240
@@ -38,30 +39,31 @@ _COMMAND = re.compile(
 )
 
 
-def html(result: AuditResult, *, embedded: int = 25_000_000) -> str:
+def html(result: AuditResult, *, more: Sequence[Section] = (), embedded: int = 25_000_000) -> str:
     """``result`` as a complete HTML document.
 
     Parameters
     ----------
+    more:
+        Sections of a kind of labels, shown after the band.
     embedded:
         Characters of conflict text to embed whole. Texts beyond are cut after 2,000 characters and say so.
     """
     sentence = words.band_sentence(result)
-    css, script = _asset("report.css"), _asset("report.js")
-    page = _environment().get_template("report.html")
-    return page.render(
+    return _render(
+        "report.html",
         r=result,
         digits=words.places(result),
-        css=Markup(css),
-        script=Markup(script),
-        policy=_policy(css, script),
+        kicker="Label audit of",
         title=words.source_name(result),
+        version=result.settings.version,
         band=Markup(charts.band(result.ceiling, digits=words.places(result))),
         data_sentence=words.data_sentence(result),
         repeats_sentence=words.repeats_sentence(result),
         class_sentence=words.CLASS_SENTENCE,
         band_sentence=sentence,
         moments=moments_sentence(result),
+        more=more,
         sections=sections(result),
         estimates=words.estimate_rows(result),
         reasons=words.missing_reasons(result, told=(sentence,)),
@@ -71,6 +73,26 @@ def html(result: AuditResult, *, embedded: int = 25_000_000) -> str:
         columns=[_column(result, name, parts) for name, parts in result.by.items()],
         conflicts=[_static(result, group) for group in result.conflicts[:_STATIC_CONFLICTS]],
         conflict_data=_data_block(_conflict_data(result, embedded)) if result.conflicts else "",
+    )
+
+
+def page_html(page: Page) -> str:
+    """A report of its own as a complete HTML document."""
+    return _render(
+        "page.html",
+        page=page,
+        kicker=page.kicker,
+        title=_clip(_line(page.source), _TITLE),
+        version=page.version,
+    )
+
+
+def _render(template: str, **context: Any) -> str:
+    css, script = _asset("report.css"), _asset("report.js")
+    return (
+        _environment()
+        .get_template(template)
+        .render(css=Markup(css), script=Markup(script), policy=_policy(css, script), **context)
     )
 
 
@@ -101,21 +123,46 @@ def _environment() -> jinja2.Environment:
         "bar": lambda share: Markup(charts.bar(share)),
         "sentence": _sentence,
         "indices": _indices,
-        "drawn": _drawn,
+        "laid": _laid,
+        "short": lambda text: _clip(words.visible(text[: _TITLE + 1], one_line=True), _TITLE),
     }
     return environment
 
 
-def _drawn(table: SectionTable) -> tuple[Markup, list[Markup]] | None:
-    """The axis over a section's table and a whisker for each row; None where nothing is to be drawn."""
+@dataclass(frozen=True)
+class _Laid:
+    """A section's table: its pictures, the axis over them, and which rows are folded away."""
+
+    axis: Markup | None
+    open_rows: tuple[tuple[Row, Markup], ...]
+    more_rows: tuple[tuple[Row, Markup], ...]
+    numeric: tuple[bool, ...]
+    drawn: bool
+
+
+def _laid(table: SectionTable) -> _Laid:
     parts = [row.drawn for row in table.rows]
-    if not any(part and part.estimate is not None for part in parts):
-        return None
-    axis = charts.axis_for([end for part in parts if part for end in (part.estimate, part.high)])
-    return Markup(charts.whisker_axis(axis)), [
-        Markup(charts.whisker(axis, part.estimate, part.low, part.high, reference=None)) if part else Markup()
-        for part in parts
-    ]
+    known = any(part and part.estimate is not None for part in parts)
+    axis = None
+    if known:
+        ends = [end for part in parts if part for end in (part.estimate, part.low, part.high)]
+        axis = charts.axis_for([*ends, table.reference], most_ticks=5)
+    pictures = [_picture(row, axis, table.reference) for row in table.rows]
+    rows = tuple(zip(table.rows, pictures, strict=True))
+    cut = len(rows) if len(rows) <= _VALUES_OPEN + 2 else _VALUES_OPEN
+    return _Laid(
+        axis=Markup(charts.whisker_axis(axis)) if axis else None, open_rows=rows[:cut], more_rows=rows[cut:],
+        numeric=numeric_columns(table), drawn=known or any(row.share is not None for row in table.rows),
+    )  # fmt: skip
+
+
+def _picture(row: Row, axis: charts.Axis | None, reference: float | None) -> Markup:
+    if row.share is not None:
+        return Markup(charts.bar(row.share))
+    part = row.drawn
+    if part is None or axis is None:
+        return Markup()
+    return Markup(charts.whisker(axis, part.estimate, part.low, part.high, reference=reference))
 
 
 def _policy(css: str, script: str) -> str:

@@ -7,14 +7,15 @@ is written as character references, which CommonMark never reads as markup.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from audit import render_words as words
 from audit.render_beyond import moments_sentence, sections
-from audit.render_methods import METHODS, SHARED_MISTAKES
-from audit.results import AuditResult, Breakdown, ConflictGroup
+from audit.render_methods import METHODS, SHARED_MISTAKES, Method
+from audit.render_page import Page, Section, SectionTable, numeric_columns
+from audit.results import Alarm, AuditResult, Breakdown, ConflictGroup
 
-__all__ = ["markdown"]
+__all__ = ["markdown", "page_markdown"]
 
 _VALUES_SHOWN, _CONFLICTS_SHOWN, _LONGEST = 50, 20, 200
 _MARKUP = re.compile(r"[\\`*_\[\]<>&|~$@]|:(?=//)|(?<=www)\.")
@@ -23,18 +24,91 @@ _BLOCK_START = re.compile(r"[^\w&]|\d+[.)]")
 _TITLES = {"stop": "Stop", "warning": "Warning", "note": "Note"}
 
 
-def markdown(result: AuditResult) -> str:
-    """``result`` as Markdown with tables, ending in a line end; the hardest 20 conflicts are listed."""
-    page = _Page(result)
-    sections = (
-        page.head(), page.estimates(), page.alarms(), page.repeats(), page.columns(), page.beyond(),
-        page.what_if(),
-        page.conflicts(), page.methods(),
+def markdown(result: AuditResult, *, more: Sequence[Section] = ()) -> str:
+    """``result`` as Markdown with tables, ending in a line end; the hardest 20 conflicts are listed.
+
+    ``more`` are sections of a kind of labels, which follow the band.
+    """
+    report = _Report(result)
+    return _joined(
+        report.head(), report.estimates(), _alarms(result.alarms), _sections(more), report.repeats(),
+        report.columns(), _sections(sections(result)), report.what_if(), report.conflicts(),
+        _methods(METHODS, words.settings_rows(result)),
     )  # fmt: skip
-    return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-class _Page:
+def page_markdown(page: Page) -> str:
+    """A report of its own as Markdown, ending in a line end."""
+    return _joined(
+        _page_head(page),
+        _alarms(page.alarms),
+        _sections(page.sections),
+        _methods(page.methods, page.settings),
+    )
+
+
+def _joined(*parts: Iterable[str]) -> str:
+    return "\n\n".join(block for part in parts for block in part) + "\n"
+
+
+def _page_head(page: Page) -> Iterator[str]:
+    yield f"# {_prose(page.kicker)} {_code(page.source)}"
+    yield f"**{_prose(page.headline)}**"
+    if page.steps:
+        yield "\n".join(f"- {_prose(step)}" for step in page.steps)
+    yield _table(
+        ("", "", ""), [tuple(map(_prose, (f.name, f.value, f.fine))) for f in page.figures], right=(1,)
+    )
+    for sentence in page.sentences:
+        yield _prose(sentence)
+    yield f"> {_prose(page.caution)}"
+
+
+def _alarms(alarms: Sequence[Alarm]) -> Iterator[str]:
+    if not alarms:
+        return
+    yield "## Alarms"
+    for alarm in alarms:
+        title = _TITLES.get(alarm.severity, _prose(alarm.severity))
+        lines = [
+            f"- **{title}, {_prose(words.plain_name(alarm.code))}.** {_prose(words.alarm_message(alarm))}"
+        ]
+        if alarm.action:
+            lines.append(f"  - What to do: {_prose(alarm.action)}")
+        values = [f"{_prose(name)} {_code(value)}" for name, value in words.figures(alarm.figures)]
+        if values:
+            lines.append(f"  - Figures: {', '.join(values)}")
+        yield "\n".join(lines)
+
+
+def _sections(parts: Sequence[Section]) -> Iterator[str]:
+    for section in parts:
+        yield f"{'#' * section.level} {_prose(section.title)}"
+        if section.sentences:
+            yield _prose(" ".join(section.sentences))
+        for table in section.tables:
+            yield _section_table(table)
+            if len(table.rows) > _VALUES_SHOWN:
+                yield f"{words.integer(len(table.rows) - _VALUES_SHOWN)} more are in the JSON."
+
+
+def _section_table(table: SectionTable) -> str:
+    rows = [(*map(_code, row.names), *map(_prose, row.values)) for row in table.rows[:_VALUES_SHOWN]]
+    right = [place for place, numeric in enumerate(numeric_columns(table)) if numeric]
+    return _table((*map(_prose, table.head), *map(_code, table.head_names)), rows, right=right)
+
+
+def _methods(methods: Sequence[Method], settings: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield "## Methods and assumptions"
+    for method in methods:
+        lines = [f"**{_prose(method.name)}.** {_prose(method.sentence)}"]
+        lines += [_code(method.formula)] if method.formula else []
+        lines += [f"Source: {_prose(method.source)}."] if method.source else []
+        yield "  \n".join(lines)
+    yield _table(("setting", "value"), [(_prose(k), _code(v)) for k, v in settings])
+
+
+class _Report:
     def __init__(self, result: AuditResult) -> None:
         self.result = result
         self.digits = words.places(result)
@@ -69,22 +143,6 @@ class _Page:
             yield f"Not given: {_prose(reason)}."
         yield f"> {_prose(SHARED_MISTAKES)}"
 
-    def alarms(self) -> Iterator[str]:
-        if not self.result.alarms:
-            return
-        yield "## Alarms"
-        for alarm in self.result.alarms:
-            title = _TITLES.get(alarm.severity, _prose(alarm.severity))
-            lines = [
-                f"- **{title}, {_prose(words.plain_name(alarm.code))}.** {_prose(words.alarm_message(alarm))}"
-            ]
-            if alarm.action:
-                lines.append(f"  - What to do: {_prose(alarm.action)}")
-            values = [f"{_prose(name)} {_code(value)}" for name, value in words.figures(alarm.figures)]
-            if values:
-                lines.append(f"  - Figures: {', '.join(values)}")
-            yield "\n".join(lines)
-
     def repeats(self) -> Iterator[str]:
         found, n = self.result.repeats, words.integer
         yield "## Repeats"
@@ -118,15 +176,6 @@ class _Page:
             if len(parts) > _VALUES_SHOWN:
                 yield f"{words.integer(len(parts) - _VALUES_SHOWN)} more values are in the JSON."
 
-    def beyond(self) -> Iterator[str]:
-        for section in sections(self.result):
-            yield f"{'###' if section.anchor.startswith('errors-') else '##'} {_prose(section.title)}"
-            if section.sentences:
-                yield _prose(" ".join(section.sentences))
-            for table in section.tables:
-                rows = [(*map(_code, row.names), *map(_prose, row.values)) for row in table.rows]
-                yield _table(table.head, rows)
-
     def what_if(self) -> Iterator[str]:
         if self.result.copied_share:
             yield "## If some labels were copies"
@@ -159,17 +208,6 @@ class _Page:
         yield f"The hardest {len(shown)} of {words.integer(total)}; `--conflicts FILE` writes all of them."
         rows = [self._conflict(group) for group in shown]
         yield _table(("item", "labels", "d", "rows"), rows, right=(2,))
-
-    def methods(self) -> Iterator[str]:
-        yield "## Methods and assumptions"
-        for method in METHODS:
-            lines = [f"**{_prose(method.name)}.** {_prose(method.sentence)}"]
-            lines += [_code(method.formula)] if method.formula else []
-            lines += [f"Source: {_prose(method.source)}."] if method.source else []
-            yield "  \n".join(lines)
-        yield _table(
-            ("setting", "value"), [(_prose(k), _code(v)) for k, v in words.settings_rows(self.result)]
-        )
 
     def _n(self, value: float | None, digits: int | None = None) -> str:
         return words.number(value, self.digits if digits is None else digits)

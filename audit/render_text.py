@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from audit import render_words as words
 from audit.render_beyond import metric_line, sections
 from audit.render_methods import SHARED_MISTAKES
+from audit.render_page import Section, SectionTable, numeric_columns
 from audit.results import Alarm, AuditResult, Breakdown, Estimate
 
 __all__ = ["text"]
@@ -20,24 +21,27 @@ __all__ = ["text"]
 _STYLES = {"bold": "1", "faint": "2", "stop": "1;31", "warning": "1;33", "note": "1;34"}
 _MARKS = {"stop": "STOP", "warning": "WARNING", "note": "NOTE"}
 _COLUMNS_SHOWN, _VALUES_SHOWN, _NAME_WIDTH = 3, 5, 30
+_ROWS_SHOWN, _CELL_WIDTH = 20, 24
 
 
-def text(result: AuditResult, *, colour: bool = False, width: int = 100) -> str:
+def text(result: AuditResult, *, more: Sequence[Section] = (), colour: bool = False, width: int = 100) -> str:
     """``result`` as plain text, ending in a line end.
 
     Parameters
     ----------
+    more:
+        Sections of a kind of labels, which follow the estimates.
     colour:
         Mark headings and alarms with ANSI colours.
     width:
         Columns to wrap at, at least 60.
     """
     page = _Page(result, colour=colour, width=max(width, 60))
-    sections = (
-        page.verdict(), page.data(), page.estimates(), page.repeats(), page.columns(), page.beyond(),
-        page.alarms(), page.close(),
+    parts = (
+        page.verdict(), page.data(), page.estimates(), page.sections(more), page.repeats(), page.columns(),
+        page.sections([part for part in sections(result) if part.anchor != "metrics"]), page.alarms(), page.close(),
     )  # fmt: skip
-    return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+    return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines) + "\n"
 
 
 class _Page:
@@ -120,20 +124,33 @@ class _Page:
             more = f"also by {_some(rest, 8, ', ')}: see --html or --format json"
             yield from self._wrap(more, first="  ", rest="  ")
 
-    def beyond(self) -> Iterator[str]:
-        for section in sections(self.result):
-            if section.anchor == "metrics":
-                continue
+    def sections(self, parts: Sequence[Section]) -> Iterator[str]:
+        for section in parts:
             yield self._style(section.title, "bold")
             for sentence in section.sentences:
                 yield from self._wrap(sentence, first="  ", rest="  ")
             for table in section.tables:
-                yield self._style("  " + " | ".join(table.head), "faint")
-                for row in table.rows:
-                    names = [
-                        self._fit(words.visible(name, one_line=True) or "(empty)", 18) for name in row.names
-                    ]
-                    yield "  " + "  ".join((*names, *row.values))
+                yield from self._table(table)
+
+    def _table(self, table: SectionTable) -> Iterator[str]:
+        cells = [
+            [
+                *(_shown(name) for name in row.names),
+                *(words.visible(value, one_line=True) for value in row.values),
+            ]
+            for row in table.rows[:_ROWS_SHOWN]
+        ]
+        head = [*table.head, *map(_shown, table.head_names)]
+        widths = [
+            min(max(map(_columns, column)), _CELL_WIDTH if place < len(head) - 1 else self.width)
+            for place, column in enumerate(zip(head, *cells, strict=True))
+        ]
+        right = numeric_columns(table)
+        for number, line in enumerate([head, *cells]):
+            told = "  ".join(map(self._fit, line, widths, right)).rstrip()
+            yield self._style(f"  {told}", "" if number else "faint")
+        if len(table.rows) > _ROWS_SHOWN:
+            yield f"  … {words.integer(len(table.rows) - _ROWS_SHOWN)} more"
 
     def alarms(self) -> Iterator[str]:
         for alarm in self.result.alarms:
@@ -171,7 +188,7 @@ class _Page:
         return f"\x1b[{code}m{line}\x1b[0m" if code else line
 
     @staticmethod
-    def _fit(name: str, width: int) -> str:
+    def _fit(name: str, width: int, right: bool = False) -> str:
         """``name`` cut or padded to ``width`` columns of the terminal; wide characters take two."""
         if _columns(name) > width:
             kept, used = "", 0
@@ -181,7 +198,12 @@ class _Page:
                     break
                 kept += character
             name = f"{kept}…"
-        return name + " " * (width - _columns(name))
+        space = " " * (width - _columns(name))
+        return space + name if right else name + space
+
+
+def _shown(name: str) -> str:
+    return words.visible(name[: _CELL_WIDTH + 1], one_line=True) or "(empty)"
 
 
 def _columns(name: str) -> int:

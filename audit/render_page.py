@@ -1,0 +1,97 @@
+"""What a report is made of, before any format: sections with tables, key figures, alarms, methods, settings.
+
+Names in a table, and the ``source`` of a page, are text of the audited file: each format escapes them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from audit.render_methods import Method
+from audit.results import Alarm, Estimate
+
+__all__ = ["Figure", "Page", "Row", "Section", "SectionTable", "numeric_columns"]
+
+#: Text that stands at the right as numbers do: a figure, or one with its limits in brackets.
+_FIGURE = re.compile(r"[<>≤≥±+−-]?\s?[\d.,]+(e[+−-]?\d+)?\s?%?(\s?\([^()a-z]*( to [^()a-z]*)?\))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Cells of a table: ``names`` come from the audited file, ``values`` are numbers and plain words.
+
+    A report that can draw shows ``drawn`` as a dot with its interval beside them, or ``share`` (0 to 1) as a bar.
+    """
+
+    names: tuple[str, ...] = ()
+    values: tuple[str, ...]
+    drawn: Estimate | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionTable:
+    """A table: its head has a word for each name and value of a row; the last columns may be headed by names.
+
+    ``picture`` says what is drawn beside it, with a dashed line at ``reference``.
+    """
+
+    head: tuple[str, ...]
+    head_names: tuple[str, ...] = ()
+    rows: tuple[Row, ...]
+    picture: str = "d with its interval"
+    reference: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One part of a report. ``level`` 3 belongs to the section before it."""
+
+    anchor: str
+    title: str
+    sentences: tuple[str, ...] = ()
+    tables: tuple[SectionTable, ...] = ()
+    level: Literal[2, 3] = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A key figure: what it is, its value, and small print under it."""
+
+    name: str
+    value: str
+    fine: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report of its own: ``kicker`` and ``source`` say of what, ``headline`` what was found.
+
+    ``caution`` is what the numbers cannot show; ``settings`` what a second run needs.
+    """
+
+    kicker: str
+    source: str
+    headline: str
+    steps: tuple[str, ...] = ()
+    figures: tuple[Figure, ...]
+    sentences: tuple[str, ...] = ()
+    caution: str
+    sections: tuple[Section, ...]
+    alarms: tuple[Alarm, ...] = ()
+    methods: tuple[Method, ...]
+    settings: tuple[tuple[str, str], ...]
+    version: str
+
+
+def numeric_columns(table: SectionTable) -> tuple[bool, ...]:
+    """For each column whether it holds figures only, as numbers or as text such as ``0.061 (0.03 to 0.09)``."""
+    names = len(table.rows[0].names) if table.rows else 0
+    columns = [
+        [row.values[place] for row in table.rows if row.values[place] not in ("", "–", "-")]
+        for place in range(len(table.head) + len(table.head_names) - names)
+    ]
+    numeric = [bool(cells) and all(map(_FIGURE.fullmatch, cells)) for cells in columns]
+    return (*([False] * names), *numeric)
