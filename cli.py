@@ -15,7 +15,7 @@ import typer
 
 from audit import cli_ceiling
 from audit import options as o
-from audit.cli_common import deliver, names, needed, report, write
+from audit.cli_common import names, needed, report
 from audit.cli_files import register
 from audit.cli_usage import invoke
 
@@ -85,11 +85,10 @@ def dupes(
     Example: audit dupes data.csv --item text --label label --split split --html report.html
     """
     from audit.ceiling import check_gate, check_threshold
-    from audit.duplicates import audit_duplicates
-    from audit.render import render
+    from audit.kinds import audit_kind
     from audit.writing import check_outputs
 
-    check_outputs(file, out, html, conflicts)
+    check_outputs([file, gold], out, html, conflicts)
     if fail_under is not None:
         check_threshold(fail_under)
     options: dict[str, Any] = dict(
@@ -99,31 +98,10 @@ def dupes(
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
         show_conflicts=show_conflicts, conflicts_file=conflicts,
         **_reading(delimiter, encoding, quote, escape, sheet, ragged), engine=engine, master=master,
+        errors=errors, strata=strata, gold=gold, near=near, near_pairs=near_pairs,
     )  # fmt: skip
-    kind = kind or ("classes" if sep is None else "tags")
-    if kind != "classes":
-        from audit.errors import ArgumentError
-        from audit.kinds import audit_kind
-
-        if form in ("markdown", "html") or html is not None or fail_under is not None:
-            raise ArgumentError(f"--kind {kind} is told as text or JSON: leave --html and --fail-under out")
-        if errors or strata is not None or gold is not None or near is not None:
-            raise ArgumentError(
-                f"--errors, --strata, --gold and --near are for classes, not for --kind {kind}: leave them out"
-            )
-        report(audit_kind(file, kind=kind, options=options, sep="|" if sep is None else sep), form, out)
-        return
-    beyond: dict[str, Any] = {
-        "errors": errors,
-        "strata": strata,
-        "gold": gold,
-        "near": near,
-        "near_pairs": near_pairs,
-    }
-    result = audit_duplicates(file, **beyond, **options)
-    if html is not None:
-        write(html, render(result, "html"))
-    deliver(render(result, form), out)
+    result: Any = audit_kind(file, kind=kind, sep=sep, gated=fail_under is not None, options=options)
+    report(result, form, out, html)
     if fail_under is not None:
         gate = check_gate(result.ceiling, threshold=fail_under, end=fail_on)
         typer.echo(gate.message, err=True)

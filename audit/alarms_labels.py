@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from audit.evidence import Evidence
 from audit.labels import likely_typos, no_labels
+from audit.numeric import value_scores
+from audit.patterns import FloatArray
 from audit.results import Alarm
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "NUMBERS"]
+
+#: The code of the alarm that the labels are numbers rather than classes.
+NUMBERS = "numbers as classes"
+
+#: So many different numbers, some with a fraction, are measurements. Whole numbers may be codes of classes: they need
+#: more, gaps between them, and conflicts that lie this much closer together than different labels do by chance.
+_FRACTIONS, _WHOLE = 10, 20
+_CLOSER = 0.5
 
 #: With fewer repeated items than this, chance agreement is not told.
 _FEW_ITEMS = 30
@@ -53,6 +66,58 @@ def _odd_labels(evidence: Evidence) -> Iterator[Alarm]:
             action=f"--missing {','.join(absent)} leaves them out",
             figures={"labels": list(absent), "rows": count},
         )
+
+
+def _numbers(evidence: Evidence) -> Iterator[Alarm]:
+    classes = evidence.patterns.classes
+    values = _finite(classes)
+    if values is None or len(values) < _FRACTIONS:
+        return
+    fractions = bool(np.any(values != np.round(values)))
+    closer = _closer(evidence, values)
+    if not fractions:
+        gaps = values.max() - values.min() + 1 > 1.2 * len(values)
+        if len(values) <= _WHOLE or not gaps or closer is None or closer > _CLOSER:
+            return
+    near = (
+        ""
+        if closer is None
+        else (
+            f"; two different labels of an item are {closer:.2g} times as far apart as different labels are by chance"
+        )
+    )
+    yield Alarm(
+        code=NUMBERS,
+        severity="warning",
+        message=f"The labels are {len(values):,} different numbers, and count as classes without an order here{near}.",
+        action="--kind numeric measures their noise, and the RMSE, R² and MAE that no model can beat",
+        figures={"numbers": len(values), "fractions": fractions, "distance_to_chance": closer},
+    )
+
+
+def _finite(classes: Sequence[str]) -> FloatArray | None:
+    """The labels as different finite numbers, or None."""
+    try:
+        values = np.array([float(name) for name in classes])
+    except ValueError:
+        return None
+    return values if np.all(np.isfinite(values)) and len(np.unique(values)) == len(values) else None
+
+
+def _closer(evidence: Evidence, values: FloatArray) -> float | None:
+    """The distance of two different labels of an item over that of two different labels of the file."""
+    repeated, total = evidence.patterns.repeated, float(evidence.class_rows.sum())
+    conflicts = repeated.items[repeated.disagreement > 0].sum()
+    if conflicts < _FEW_ITEMS or total == 0:
+        return None
+    scores = value_scores(repeated, values)
+    own = float(scores.distances @ scores.items) / float(repeated.disagreement @ repeated.items)
+    order = np.argsort(values)
+    share = evidence.class_rows[order] / total
+    below = np.cumsum(share)[:-1]
+    apart = 2.0 * float(below * (1.0 - below) @ np.diff(values[order]))
+    chance = apart / (1.0 - float(share @ share))
+    return own / chance if math.isfinite(chance) and chance > 0 else None
 
 
 def _chance(evidence: Evidence) -> Iterator[Alarm]:
@@ -110,4 +175,4 @@ def _ladder(evidence: Evidence) -> Iterator[Alarm]:
         )
 
 
-CHECKS = (_spellings, _odd_labels, _chance, _ladder)
+CHECKS = (_spellings, _numbers, _odd_labels, _chance, _ladder)

@@ -29,11 +29,13 @@ def needed(value: Any, message: str) -> Any:
     return value
 
 
-def report(result: Any, form: str, out: Path | None) -> None:
-    """A result as text (its ``summary()``) or JSON, on standard output or into a file."""
-    from audit.render import render_json
+def report(result: Any, form: Any, out: Path | None, html: Path | None = None) -> None:
+    """A result in a form of :func:`audit.render.render`, on standard output or into a file; and as HTML as well."""
+    from audit.render import render
 
-    deliver(render_json(result) if form == "json" else result.summary(), out)
+    if html is not None:
+        write(html, render(result, "html"))
+    deliver(render(result, form), out)
 
 
 def deliver(text: str, out: Path | None) -> None:

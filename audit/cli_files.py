@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,6 @@ from audit import options as o
 from audit.cli_common import names, needed, report
 
 __all__ = ["register"]
-
-Form = Annotated[
-    Literal["text", "json"], typer.Option("--format", help="Form of the result on standard output.")
-]
 
 
 def compare(
@@ -35,8 +31,9 @@ def compare(
     draws: o.Draws = 10_000,
     seed: o.Seed = 0,
     interval: o.Interval = "wilson",
-    form: Form = "text",
+    form: o.Form = "text",
     out: o.Out = None,
+    html: o.Html = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     sheet: o.Sheet = None,
@@ -49,13 +46,13 @@ def compare(
     from audit.comparing import compare_files
     from audit.writing import check_outputs
 
-    check_outputs([before, after], out)
+    check_outputs([before, after], out, html)
     result = compare_files(
         before, after, item=names(item), label=needed(label, "name the label column: --label COLUMN"),
         label_after=label_after, row_id=row_id, missing=names(missing), normalise=normalise, level=level,
         draws=draws, seed=seed, interval=interval, delimiter=delimiter, encoding=encoding, sheet=sheet, ragged=ragged,
     )  # fmt: skip
-    report(result, form, out)
+    report(result, form, out, html)
 
 
 def leak(
@@ -70,7 +67,7 @@ def leak(
     missing: o.Missing = None,
     normalise: o.Normalise = "case",
     level: o.Level = 0.95,
-    show: Annotated[int, typer.Option("--show", help="Leaked items kept in the JSON.")] = 20,
+    show: Annotated[int, typer.Option("--show", help="Leaked items kept in the report.")] = 20,
     rows: Annotated[
         Path | None, typer.Option("--rows", metavar="FILE", help="Write every leaked test row to this table.")
     ] = None,
@@ -78,8 +75,9 @@ def leak(
         float | None,
         typer.Option("--fail-over", help="Exit with 1 if a larger share of the test rows leaks (0 for any)."),
     ] = None,
-    form: Form = "text",
+    form: o.Form = "text",
     out: o.Out = None,
+    html: o.Html = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     sheet: o.Sheet = None,
@@ -95,13 +93,13 @@ def leak(
 
     if fail_over is not None and not 0.0 <= fail_over < 1.0:
         raise ArgumentError(f"--fail-over is {fail_over:g}: give a share of the test rows, from 0 to below 1")
-    check_outputs([train, test], out, rows)
+    check_outputs([train, test], out, html, rows)
     result = find_leaks(
         train, test, item=names(item), label=label, label_test=label_test, missing=names(missing),
         normalise=normalise, level=level, show=show, out=rows, delimiter=delimiter, encoding=encoding, sheet=sheet,
         ragged=ragged,
     )  # fmt: skip
-    report(result, form, out)
+    report(result, form, out, html)
     if fail_over is not None and (result.share.estimate or 0.0) > fail_over:
         raise typer.Exit(1)
 
@@ -138,13 +136,14 @@ def issues(
     level: o.Level = 0.95,
     draws: o.Draws = 200,
     seed: o.Seed = 0,
-    show: Annotated[int, typer.Option("--show", help="Suspicious labels kept in the JSON.")] = 20,
+    show: Annotated[int, typer.Option("--show", help="Suspicious labels kept in the report.")] = 20,
     out_rows: Annotated[
         Path | None,
         typer.Option("--out-rows", metavar="FILE", help="Write every suspicious row to this table, ranked."),
     ] = None,
-    form: Form = "text",
+    form: o.Form = "text",
     out: o.Out = None,
+    html: o.Html = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     sheet: o.Sheet = None,
@@ -157,14 +156,14 @@ def issues(
     from audit.issues import find_issues
     from audit.writing import check_outputs
 
-    check_outputs([file, probs, embeddings], out, out_rows)
+    check_outputs([file, probs, embeddings], out, html, out_rows)
     result = find_issues(
         file, item=names(item), label=needed(label, "name the label column: --label COLUMN"), probs=probs,
         embeddings=embeddings, row_id=row_id, missing=names(missing), normalise=normalise, folds=folds, level=level,
         draws=draws, seed=seed, show=show, out_rows=out_rows, delimiter=delimiter, encoding=encoding, sheet=sheet,
         ragged=ragged, progress=lambda told: typer.echo(f"{told} ...", err=True),
     )  # fmt: skip
-    report(result, form, out)
+    report(result, form, out, html)
 
 
 def register(app: typer.Typer) -> None:

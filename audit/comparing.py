@@ -17,6 +17,8 @@ from audit.labels import spelling_alarm
 from audit.paired import paired_difference, score_correlation, sign_test, symmetry_test
 from audit.patterns import CountPatterns
 from audit.results import Alarm, Disagreement, Estimate, FlipRate, Result
+from audit.results_base import RunSettings
+from audit.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +76,7 @@ class FileComparison(Result):
     symmetry_method: str
     alarms: tuple[Alarm, ...]
     verdict: str
+    settings: RunSettings
 
     def summary(self) -> str:
         """The comparison in a few lines of text."""
@@ -154,8 +157,8 @@ def compare_files(
     check_level(level)
     check_seed(seed)
     with group_files(
-        before, after, item=item, label=(label, label_after or label), row_id=row_id, missing=missing,
-        normalise=normalise, **reading,
+        before, after, item=item, label=(label, label_after or label), second_label="--label-after", row_id=row_id,
+        missing=missing, normalise=normalise, **reading,
     ) as files:  # fmt: skip
         among = files.repeated_on_both()
         sides = [
@@ -172,7 +175,7 @@ def compare_files(
         ]
         first, second, items = files.paired_scores()
         table, untold = files.transitions()
-        in_both, classes = files.items(), files.classes
+        in_both, classes, sources = files.items(), files.classes, files.sources
     old, new = sides
     difference = paired_difference(
         old.disagreement, new.disagreement, correlation=score_correlation(first, second, items)
@@ -194,6 +197,13 @@ def compare_files(
         confusion=tuple(tuple(map(int, row)) for row in table), moved=_moves(classes, table, level),
         symmetry_p_value=symmetry, symmetry_method=method, alarms=alarms,
         verdict=verdict,
+        settings=RunSettings(
+            sources=sources, item=tuple(item), labels=(label, label_after or label), version=__version__,
+            options={
+                "row_id": row_id, "missing": tuple(missing), "normalise": normalise, "level": level, "draws": draws,
+                "seed": seed, "interval": interval,
+            },
+        ),
     )  # fmt: skip
 
 

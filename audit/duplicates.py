@@ -252,6 +252,7 @@ def audit_table(
         alarms=alarms,
         settings=settings,
         conflicts=tuple(repeats.conflicts(show_conflicts)),
+        patterns=patterns,
     )  # fmt: skip
 
 

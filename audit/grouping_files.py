@@ -13,7 +13,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pandas as pd
 
 from audit.columns import check_columns
 from audit.errors import ArgumentError, ColumnError, InputError
@@ -31,11 +30,12 @@ SIDES = ("first", "second")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedFiles:
     """Files grouped by item: the table ``votes`` (side, row, g, label, code) holds their labelled rows, ``given`` the
-    item columns of all rows (t0, t1 ...), ``grouped`` their normal forms (n0, n1 ...). ``rows`` counts the rows of
-    each file, ``labelled`` those with an item and a label.
+    item columns of all rows (t0, t1 ...), ``grouped`` their normal forms (n0, n1 ...). ``sources`` are the files'
+    names, ``rows`` counts the rows of each, ``labelled`` those with an item and a label.
     """
 
     con: duckdb.DuckDBPyConnection
+    sources: tuple[str, ...]
     rows: tuple[int, ...]
     labelled: tuple[int, ...]
     classes: tuple[str, ...]
@@ -124,6 +124,7 @@ def group_files(
     row_id: str | None = None,
     missing: Sequence[str] = (),
     normalise: str = "case",
+    second_label: str = "--label",
     **reading: Any,
 ) -> Iterator[GroupedFiles]:
     """Open one file or two and group their rows by item.
@@ -140,12 +141,16 @@ def group_files(
         A column that tells rows apart, of the same name in both files.
     missing, normalise, reading:
         As in :func:`audit.duplicates.audit_duplicates`.
+    second_label:
+        What the second file's label column is called in an error.
 
     Raises
     ------
     ArgumentError, ColumnError, InputError
         An option, a column or a file cannot be used.
     """
+    import pandas as pd
+
     if normalise not in LEVELS:
         raise ArgumentError(f"normalise is {normalise!r}; choose one of {', '.join(LEVELS)}")
     if not item:
@@ -155,9 +160,11 @@ def group_files(
         texts = [f"t{k}" for k in range(len(item))]
         columns = ", ".join(f"{name} VARCHAR" for name in [*texts, "label", "id"])
         con.execute(f"CREATE TEMP TABLE given (side VARCHAR, row BIGINT, {columns})")
-        rows = tuple(
-            _take(con, side, source, [*item], name, row_id, missing, reading)
-            for side, source, name in zip(SIDES, sources, label, strict=False)
+        taken = tuple(
+            _take(con, side, source, [*item], (name, option), row_id, missing, reading)
+            for side, source, name, option in zip(
+                SIDES, sources, label, ("--label", second_label), strict=False
+            )
         )
         con.execute("CREATE TEMP TABLE numbered AS SELECT rowid AS r, * FROM given")
         forms = [f"n{k}" for k in range(len(item))]
@@ -182,8 +189,9 @@ def group_files(
         )
         counted = dict(con.execute("SELECT side, count(*) FROM votes GROUP BY side").fetchall())
         yield GroupedFiles(
-            con=con, rows=rows, labelled=tuple(counted.get(side, 0) for side in SIDES[: len(sources)]),
-            classes=classes, row_id=row_id is not None,
+            con=con, sources=tuple(name for name, _ in taken), rows=tuple(rows for _, rows in taken),
+            labelled=tuple(counted.get(side, 0) for side in SIDES[: len(sources)]), classes=classes,
+            row_id=row_id is not None,
         )  # fmt: skip
     finally:
         con.close()
@@ -194,16 +202,18 @@ def _take(
     side: str,
     source: Any,
     item: list[str],
-    label: str | None,
+    named: tuple[str | None, str],
     row_id: str | None,
     missing: Sequence[str],
     reading: dict[str, Any],
-) -> int:
-    """Append the rows of one file to the table ``given``; return how many they are."""
+) -> tuple[str, int]:
+    """Append the rows of one file to the table ``given``; return its name and how many they are."""
+    import pandas as pd
+
     with open_table(source, **reading) as table:
-        name = table.report.source
+        name, (label, option) = table.report.source, named
         check_columns(table, item, option="--item")
-        check_columns(table, [label] if label else [], option="--label")
+        check_columns(table, [label] if label else [], option=option)
         check_columns(table, [row_id] if row_id else [], option="--row-id")
         wanted = [*item, *([label] if label else []), *([row_id] if row_id else [])]
         done = 0
@@ -219,7 +229,7 @@ def _take(
             done += len(frame)
     if row_id is not None:
         _check_ids(con, side, row_id, name)
-    return done
+    return name, done
 
 
 def _check_ids(con: duckdb.DuckDBPyConnection, side: str, row_id: str, name: str) -> None:

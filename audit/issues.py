@@ -30,6 +30,8 @@ from audit.issues_words import compose_issues_verdict, lacks_skill, raise_issue_
 from audit.paired import paired_difference
 from audit.patterns import CountPatterns, FloatArray, IntArray
 from audit.results import Disagreement, Estimate, FlipRate
+from audit.results_base import RunSettings
+from audit.version import __version__
 from audit.writing import check_outputs, write_rows
 
 __all__ = ["find_issues"]
@@ -157,6 +159,15 @@ def find_issues(
             disagreement=d, flip_rate=rate, difference=difference, check=check,
             flagged=int(learned.flagged.sum()) if learned is not None else 0, reason=reason, alarms=alarms,
             notes=(*rows.notes, *(judged.notes if judged else ())), issues=tuple(issues[:show]),
+            settings=RunSettings(
+                sources=rows.files.sources[:1], item=tuple(item), labels=(label,), version=__version__,
+                options={
+                    "probs": rows.matrix_source if probs is not None else None,
+                    "embeddings": rows.matrix_source if embeddings is not None else None, "row_id": row_id,
+                    "missing": tuple(missing), "normalise": normalise, "folds": folds, "level": level,
+                    "draws": draws, "seed": seed,
+                },
+            ),
         )  # fmt: skip
 
 

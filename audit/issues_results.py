@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from audit.results import Alarm, Disagreement, Estimate, FlipRate, Result
+from audit.results_base import RunSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,6 +133,7 @@ class Issues(Result):
     difference: Estimate
     check: KnownConflicts
     flagged: int
+    settings: RunSettings
     reason: str | None = None
     alarms: tuple[Alarm, ...] = ()
     notes: tuple[str, ...] = ()

@@ -40,6 +40,7 @@ class LabelledRows:
     unmatched: int
     notes: tuple[str, ...]
     width: int
+    matrix_source: str | None = None
 
     @property
     def items(self) -> int:
@@ -117,7 +118,7 @@ def labelled_rows(
             )
         present, code = np.unique(code, return_inverse=True)
         classes = tuple(files.classes[k] for k in present)
-        values, spread, kept = None, 0.0, np.ones(len(row), np.bool_)
+        values, spread, kept, other = None, 0.0, np.ones(len(row), np.bool_), None
         notes: tuple[str, ...] = ()
         groups, place = np.unique(group, return_inverse=True)
         if matrix is not None:
@@ -127,6 +128,7 @@ def labelled_rows(
             )
             if per_class:
                 numbers, notes = _as_probabilities(numbers, classes)
+            other = numbers.source
             where, line = _matched(files, numbers, join, row, place, groups, found["id"])
             values, spread, known = _means(numbers.values, where, line, len(groups))
             kept = known[place]
@@ -143,7 +145,7 @@ def labelled_rows(
             files=files, rows=files.rows[0], row=row[kept], item=place.astype(np.int64),
             code=np.searchsorted(classes_kept, code[kept]).astype(np.int64), group=groups[groups_kept],
             classes=tuple(classes[k] for k in classes_kept), matrix=values, spread=spread,
-            unmatched=int((~kept).sum()), notes=notes, width=len(item),
+            unmatched=int((~kept).sum()), notes=notes, width=len(item), matrix_source=other,
         )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
-"""Audits by the kind of the labels: numbers, ordered grades, sets of tags."""
+"""Audits by the kind of the labels: classes, numbers, ordered grades, sets of tags."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from audit.duplicates import audit_duplicates
@@ -11,39 +11,75 @@ from audit.errors import ArgumentError
 from audit.label_numbers import NumericAudit, audit_numeric
 from audit.label_sets import OrdinalAudit, TagsAudit, audit_ordinal, audit_tags
 from audit.reading import HOW_TO_READ
+from audit.results import AuditResult
 
 __all__ = ["audit_kind"]
 
 #: What an audit of numbers can be told.
-_NUMERIC = ("item", "label", "missing", "normalise", "drop_copies", "level")
+_NUMERIC = frozenset(("item", "label", "missing", "normalise", "drop_copies", "level", *HOW_TO_READ))
+#: What an audit of tags cannot be told, and why.
+_NOT_TAGS = {
+    ("label_columns", "counts"): "tags are read from one label column",
+    ("errors", "strata"): "error rates are of classes, and sets of tags are too many classes",
+    ("gold",): "a gold set may have its tags in another order",
+    ("engine",): "sets of tags are put in order row by row, here",
+}
 
 
 def audit_kind(
-    source: Any, *, kind: str, options: Mapping[str, Any], sep: str = "|"
-) -> NumericAudit | OrdinalAudit | TagsAudit:
+    source: Any, *, kind: str | None, options: Mapping[str, Any], sep: str | None = None, gated: bool = False
+) -> AuditResult | NumericAudit | OrdinalAudit | TagsAudit:
     """Audit labels of a kind.
 
     Parameters
     ----------
     kind:
-        ``numeric``, ``ordinal`` or ``tags``.
+        ``classes``, ``numeric``, ``ordinal`` or ``tags``; by default classes, or tags where ``sep`` is given.
     options:
-        Options of :func:`audit.duplicates.audit_duplicates`. One that the kind does not know is refused unless it has
-        its default.
+        Options of :func:`audit.duplicates.audit_duplicates`. Those that the kind cannot use are refused unless they
+        have their defaults.
     sep:
-        What stands between two tags.
+        What stands between two tags, by default ``|``.
+    gated:
+        Whether a gate on the accuracy ceiling follows, which numbers do not have.
+
+    Raises
+    ------
+    ArgumentError
+        An option is not for this kind.
     """
+    kind = kind or ("classes" if sep is None else "tags")
+    if sep is not None and kind != "tags":
+        raise ArgumentError(f"--sep parts tags, and --kind is {kind}: leave one of them out")
+    if kind == "numeric":
+        told = "numbers have their noise and its floors told, and nothing by class"
+        _refuse(options, (name for name in options if name not in _NUMERIC), kind=kind, why=told)
+        if gated:
+            raise ArgumentError(
+                "--fail-under is for the accuracy ceiling of classes, which numbers do not have: leave it out, and "
+                "compare rmse_floor or r2_ceiling of --format json"
+            )
+        return audit_numeric(source, **{name: value for name, value in options.items() if name in _NUMERIC})
+    if kind == "tags":
+        for names, why in _NOT_TAGS.items():
+            _refuse(options, names, kind=kind, why=why)
+        return audit_tags(source, sep="|" if sep is None else sep, **options)
     if kind == "ordinal":
         return audit_ordinal(source, **options)
-    if kind == "tags":
-        if options.get("label_columns") or options.get("counts"):
-            raise ArgumentError("tags are read from one label column: leave --label-columns and --counts out")
-        if options.get("engine") == "spark":
-            raise ArgumentError("sets of tags are put in order row by row, here: leave --engine spark out")
-        return audit_tags(source, sep=sep, **options)
-    defaults = inspect.signature(audit_duplicates).parameters
-    for name, value in options.items():
-        if name not in (*_NUMERIC, *HOW_TO_READ) and value and value != defaults[name].default:
-            option = name.removesuffix("_file").replace("_", "-")
-            raise ArgumentError(f"--{option} is not known for numbers: leave it out")
-    return audit_numeric(source, **{k: v for k, v in options.items() if k in (*_NUMERIC, *HOW_TO_READ)})
+    return audit_duplicates(source, **options)
+
+
+def _refuse(options: Mapping[str, Any], names: Iterable[str], *, kind: str, why: str) -> None:
+    """Name every option among ``names`` that was given."""
+    defaults = {name: part.default for name, part in inspect.signature(audit_duplicates).parameters.items()}
+    defaults["engine"] = "duckdb"
+    given = [
+        f"--{name.removesuffix('_file').replace('_', '-')}"
+        for name in names
+        if options.get(name) and options[name] != defaults.get(name)
+    ]
+    if given:
+        raise ArgumentError(
+            f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} not for --kind {kind} ({why}): leave "
+            f"{'it' if len(given) == 1 else 'them'} out"
+        )

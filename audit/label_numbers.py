@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,20 @@ from audit.numeric import ValueScores, intraclass, noise_variance, pair_distance
 from audit.patterns import FloatArray
 from audit.reading import open_table
 from audit.results import Alarm, Estimate, Result
+from audit.results_base import RunSettings
+from audit.version import __version__
 
-__all__ = ["NumericAudit", "audit_numeric"]
+__all__ = ["NoiseBin", "NumericAudit", "audit_numeric"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseBin(Result):
+    """The noise of the repeated items whose mean label lies in [``low``, ``high``]."""
+
+    low: float
+    high: float
+    items: int
+    noise_sd: Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +41,7 @@ class NumericAudit(Result):
     ``noise_sd`` is σ; ``rmse_floor`` equals it. ``r2_ceiling`` is the ICC(1) of the repeated items, ``r2_file``
     1 - σ²/Var over all labels of the file. The lowest mean absolute error lies in [``mae_floor.low``,
     ``mae_floor.high``], D/2 and D with D the mean distance of two labels of an item (``distance``).
+    ``by_value`` has σ in up to eight parts of the items, by their mean label.
     """
 
     rows: int
@@ -43,7 +56,9 @@ class NumericAudit(Result):
     r2_file: float | None
     distance: Estimate
     mae_floor: Estimate
+    by_value: tuple[NoiseBin, ...]
     alarms: tuple[Alarm, ...]
+    settings: RunSettings
     reason: str | None = None
 
     def summary(self) -> str:
@@ -90,6 +105,7 @@ def audit_numeric(
         scores = value_scores(repeats.patterns, values)
         counts = repeats.class_rows.astype(np.float64)
         rows, absent, items = repeats.rows, repeats.missing_label, repeats.items_total
+        name = table.report.source
     repeated, labels = int(scores.total), int(scores.sizes @ scores.items)
     variance = noise_variance(scores, level=level)
     noise = _rooted(variance)
@@ -108,7 +124,13 @@ def audit_numeric(
         rows=rows, missing_label=absent, items=items, repeats=repeated, repeat_rows=labels, level=level,
         noise_sd=noise, rmse_floor=noise, r2_ceiling=ratio, r2_file=file, distance=distance,
         mae_floor=Estimate(estimate=None, low=half, high=distance.estimate, method="D/2 and D"),
-        alarms=tuple(_numeric_alarms(scores)), reason=reason,
+        alarms=tuple(_numeric_alarms(scores)), reason=reason, by_value=tuple(_by_value(scores, level)),
+        settings=RunSettings(
+            sources=(name,), item=chosen.item, labels=(str(chosen.label),), version=__version__,
+            options={
+                "missing": tuple(missing), "normalise": normalise, "drop_copies": drop_copies, "level": level,
+            },
+        ),
     )  # fmt: skip
 
 
@@ -144,6 +166,29 @@ def _rooted(variance: Estimate) -> Estimate:
     low, high = (None if end is None else math.sqrt(end) for end in (variance.low, variance.high))
     root = None if variance.estimate is None else math.sqrt(variance.estimate)
     return Estimate(estimate=root, low=low, high=high, method=variance.method)
+
+
+#: σ is told by value in at most so many parts of the items, each of so many or more.
+_BINS, _BIN_ITEMS = 8, 20
+
+
+def _by_value(scores: ValueScores, level: float) -> Iterator[NoiseBin]:
+    """σ in parts of the items of about equal size, by their mean label; nothing where there would be one part."""
+    parts = min(_BINS, int(scores.total // _BIN_ITEMS))
+    if parts < 2:
+        return
+    means, place = np.unique(scores.means, return_inverse=True)
+    items = np.bincount(place, scores.items)
+    middle = (np.cumsum(items) - items / 2.0) / scores.total
+    part = np.minimum(middle * parts, parts - 1).astype(np.int64)
+    found = np.unique(part)
+    for one in found if len(found) > 1 else ():
+        kept = part[place] == one
+        inside = ValueScores(**{name: values[kept] for name, values in vars(scores).items()})
+        yield NoiseBin(
+            low=float(means[part == one].min()), high=float(means[part == one].max()), items=int(inside.total),
+            noise_sd=_rooted(noise_variance(inside, level=level)),
+        )  # fmt: skip
 
 
 #: A hundredth of the items may hold this much of the noise variance before the audit says that few decide it.

@@ -9,21 +9,21 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
+from audit.alarms_labels import NUMBERS
 from audit.ceiling import ceiling_band
-from audit.columns import guess
+from audit.columns import ROLES, check_roles, guess
 from audit.disagreement import estimate_disagreement
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
-from audit.grouping import Columns, group
 from audit.moments import moment_bounds
 from audit.numeric import ValueScores, pair_distance, value_scores, weighted_kappa
 from audit.patterns import CountPatterns, FloatArray
 from audit.reading import HOW_TO_READ, open_table
 from audit.results import AuditResult, Ceiling, Disagreement, Estimate, FlipRate, Result
+from audit.verdict import compose_verdict
 
 __all__ = ["OrdinalAudit", "TagAudit", "TagsAudit", "audit_ordinal", "audit_tags"]
 
@@ -33,7 +33,7 @@ class OrdinalAudit(Result):
     """An audit of ordered grades: that of plain classes, the quadratic-weighted κ, and how far conflicts go.
 
     ``distance`` is the mean number of steps between two labels of an item; ``adjacent`` the share of the
-    disagreeing pairs that are one step apart.
+    disagreeing pairs that are one step apart. ``steps`` has the share of all pairs that are 0, 1, 2 ... steps apart.
     """
 
     audit: AuditResult
@@ -41,6 +41,12 @@ class OrdinalAudit(Result):
     weighted_kappa: Estimate
     distance: Estimate
     adjacent: float | None
+    steps: tuple[float, ...]
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """The band of plain classes."""
+        return self.audit.ceiling
 
     def to_dict(self) -> dict[str, Any]:
         """The audit's own dictionary with one more entry, ``ordinal``."""
@@ -80,6 +86,11 @@ class TagsAudit(Result):
     left_out: int
     distance: Estimate
 
+    @property
+    def ceiling(self) -> Ceiling:
+        """The band of the exact sets."""
+        return self.audit.ceiling
+
     def to_dict(self) -> dict[str, Any]:
         """The dictionary of the exact sets with one more entry, ``tags``."""
         more = {**super().to_dict()}
@@ -107,19 +118,18 @@ def audit_ordinal(source: Any, *, classes: Sequence[str] | None = None, **option
     ``classes`` names them from the lowest to the highest; without it they must be numbers, whose order is theirs.
     The other options are those of :func:`audit.duplicates.audit_duplicates`.
     """
-    result = audit_duplicates(source, classes=classes, **options)
+    result = _not_numbers(audit_duplicates(source, classes=classes, **options))
     order = tuple(classes) if classes else _numeric_order(result.data.classes)
-    # The conflicts hold every pattern but the unanimous ones, so the ranks are taken from the groups themselves.
-    patterns, names = _patterns(source, result, classes=classes, options=options)
     rank = {name: float(place) for place, name in enumerate(order)}
-    scores = value_scores(patterns, np.array([rank[name] for name in names]))
-    kept = patterns.repeated
-    steps = _one_step(kept, np.array([rank[name] for name in names]))
-    conflicts = float((kept.pairs - kept.agreeing_pairs) @ kept.items)
+    ranks = np.array([rank[name] for name in result.data.classes])
+    scores = value_scores(result.patterns, ranks)
+    pairs = _pairs_by_step(result.patterns.repeated, ranks)
+    conflicts = float(pairs[1:].sum())
     return OrdinalAudit(
         audit=result, order=order, weighted_kappa=weighted_kappa(scores, level=result.settings.level),
         distance=pair_distance(scores, level=result.settings.level),
-        adjacent=steps / conflicts if conflicts else None,
+        adjacent=float(pairs[1]) / conflicts if conflicts else None,
+        steps=tuple((pairs / pairs.sum()).tolist()) if pairs.sum() else (),
     )  # fmt: skip
 
 
@@ -129,6 +139,8 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     An empty cell is a missing label, as everywhere: name the empty set by a word of its own. The ``most`` most
     frequent tags get a result each. The other options are those of :func:`audit.duplicates.audit_duplicates`.
     """
+    import pandas as pd
+
     if not sep:
         raise ArgumentError("--sep names what stands between two tags, such as '|'")
     reading = {key: options.pop(key) for key in list(options) if key in HOW_TO_READ}
@@ -138,14 +150,22 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
             table, item=(items,) if isinstance(items, str) else tuple(items), label=options.get("label"),
             label_columns=(), counts=(),
         )  # fmt: skip
+        check_roles(table, **{role: options.get(role) for role in ROLES})
+        told = table.report
         cells = [row for batch in table.rows() for row in batch]
         frame = pd.DataFrame(cells, columns=list(table.columns), dtype=object)
     options.update(item=chosen.item, label=chosen.label)
     label = str(chosen.label)
     frame[label] = [_canonical(cell, sep) for cell in frame[label]]
-    result = audit_duplicates(frame, **options)
-    patterns, names = _patterns(frame, result, classes=None, options=options)
-    sets = [frozenset(name.split(sep)) for name in names]
+    result = _not_numbers(audit_duplicates(frame, **options))
+    form: dict[str, Any] = {
+        "source": told.source,
+        "format": told.format,
+        "encoding": told.encoding,
+        "delimiter": told.delimiter,
+    }
+    result = replace(result, data=replace(result.data, **form))
+    patterns, sets = result.patterns, [frozenset(name.split(sep)) for name in result.data.classes]
     given: dict[str, int] = {}
     for tags, rows in zip(sets, result.data.class_rows, strict=True):
         for tag in tags:
@@ -170,25 +190,16 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     )  # fmt: skip
 
 
-#: Options of an audit that decide which labels are grouped.
-_GROUPING = ("missing", "normalise", "merge_labels", "drop_copies", "one_per")
-
-
-def _patterns(
-    source: Any, result: AuditResult, *, classes: Sequence[str] | None, options: dict[str, Any]
-) -> tuple[CountPatterns, tuple[str, ...]]:
-    """The count patterns behind an audit, and their classes."""
-    reading = {key: value for key, value in options.items() if key in HOW_TO_READ}
-    grouping = {key: value for key, value in options.items() if key in _GROUPING}
-    with open_table(source, **reading) as table:
-        one_per = options.get("one_per")
-        by = (one_per,) if one_per else ()
-        columns = Columns(
-            item=result.data.item, label=result.data.label, row_id=options.get("row_id"), by=by,
-            label_columns=tuple(options.get("label_columns", ())), counts=tuple(options.get("counts", ())),
-        )  # fmt: skip
-        repeats = group(table, columns, classes=classes, **grouping)
-        return repeats.patterns, repeats.classes
+def _not_numbers(result: AuditResult) -> AuditResult:
+    """The result without the alarm that its labels are numbers: here they are grades, or tags."""
+    alarms = tuple(alarm for alarm in result.alarms if alarm.code != NUMBERS)
+    if len(alarms) == len(result.alarms):
+        return result
+    verdict = compose_verdict(
+        repeats=result.repeats, d=result.disagreement, rate=result.flip_rate, band=result.ceiling, alarms=alarms,
+        unrepeated=result.data.items - result.repeats.items,
+    )  # fmt: skip
+    return replace(result, alarms=alarms, verdict=verdict)
 
 
 def _numeric_order(classes: Sequence[str]) -> tuple[str, ...]:
@@ -211,14 +222,16 @@ def _numeric_order(classes: Sequence[str]) -> tuple[str, ...]:
     return tuple(classes[place] for place in order)
 
 
-def _one_step(patterns: CountPatterns, ranks: FloatArray) -> float:
-    """Pairs of labels of an item that are one step apart, over all items."""
-    order = np.argsort(ranks)
-    table = patterns.counts[:, order].tocsc()
-    step = np.flatnonzero(np.diff(ranks[order]) == 1.0)
-    return float(
-        sum(patterns.items @ (table[:, [k]].multiply(table[:, [k + 1]])).toarray().ravel() for k in step)
-    )
+def _pairs_by_step(patterns: CountPatterns, ranks: FloatArray) -> FloatArray:
+    """Pairs of labels of an item that are 0, 1, 2 ... steps apart, over all items."""
+    table = patterns.counts[:, np.argsort(ranks)].tocsc()
+    width = len(ranks)
+    pairs = np.zeros(max(2, width))
+    pairs[0] = float(patterns.agreeing_pairs @ patterns.items)
+    for step in range(1, width):
+        both = table[:, : width - step].multiply(table[:, step:])
+        pairs[step] = float(patterns.items @ np.asarray(both.sum(axis=1)).ravel())
+    return pairs
 
 
 def _canonical(cell: Any, sep: str) -> str | None:

@@ -12,6 +12,8 @@ from audit.grouping_files import GroupedFiles, group_files
 from audit.intervals import check_level, clopper_pearson
 from audit.labels import spelling_alarm
 from audit.results import Alarm, Estimate, Result
+from audit.results_base import RunSettings
+from audit.version import __version__
 from audit.writing import check_outputs, write_rows
 
 __all__ = ["Leak", "LeakedItem", "find_leaks"]
@@ -50,6 +52,7 @@ class Leak(Result):
     alarms: tuple[Alarm, ...]
     examples: tuple[LeakedItem, ...]
     verdict: str
+    settings: RunSettings
 
     def summary(self) -> str:
         """The finding in a few lines of text."""
@@ -113,8 +116,8 @@ def find_leaks(
         for source in (train, test):
             check_outputs(source, out)
     with group_files(
-        train, test, item=item, label=(label, (label_test or label) if label else None), missing=missing,
-        normalise=normalise, **reading,
+        train, test, item=item, label=(label, (label_test or label) if label else None), second_label="--label-test",
+        missing=missing, normalise=normalise, **reading,
     ) as files:  # fmt: skip
         leaked = files.count(f"{_TEST} SEMI JOIN ({_IN_TRAIN}) USING (g)")
         items = files.items()
@@ -124,7 +127,7 @@ def find_leaks(
         examples = tuple(_examples(files, len(item), show))
         if out is not None:
             _write(files, out, len(item), item)
-        total = files.rows
+        total, sources = files.rows, files.sources
         spelled = spelling_alarm(files.classes) if label else None
     low, high = clopper_pearson(leaked, rows, level=level) if rows else (None, None)
     share = Estimate(estimate=leaked / rows if rows else None, low=low, high=high, method="Clopper-Pearson")
@@ -137,6 +140,10 @@ def find_leaks(
         labelled=label is not None, disagreement=d, remembered=remembered, repeated_in_test=repeated,
         alarms=(*_alarms(leaked, rows, d, items), *([spelled] if spelled else ())), examples=examples,
         verdict=_verdict(leaked, rows, items),
+        settings=RunSettings(
+            sources=sources, item=tuple(item), labels=(label, label_test or label) if label else (),
+            options={"missing": tuple(missing), "normalise": normalise, "level": level}, version=__version__,
+        ),
     )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def _sections(parts: Sequence[Section]) -> Iterator[str]:
 def _section_table(table: SectionTable) -> str:
     rows = [(*map(_code, row.names), *map(_prose, row.values)) for row in table.rows[:_VALUES_SHOWN]]
     right = [place for place, numeric in enumerate(numeric_columns(table)) if numeric]
-    return _table((*map(_prose, table.head), *map(_code, table.head_names)), rows, right=right)
+    return _table(map(_prose, table.head), rows, right=right)
 
 
 def _methods(methods: Sequence[Method], settings: Sequence[tuple[str, str]]) -> Iterator[str]:

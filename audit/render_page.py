@@ -1,6 +1,6 @@
 """What a report is made of, before any format: sections with tables, key figures, alarms, methods, settings.
 
-Names in a table, and the ``source`` of a page, are text of the audited file: each format escapes them.
+Names and heads of a table, and the ``source`` of a page, may be text of the audited file: each format escapes them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,21 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from audit import render_words as words
 from audit.render_methods import Method
 from audit.results import Alarm, Estimate
+from audit.results_base import RunSettings
 
-__all__ = ["Figure", "Page", "Row", "Section", "SectionTable", "numeric_columns"]
+__all__ = [
+    "Figure",
+    "Page",
+    "Row",
+    "Section",
+    "SectionTable",
+    "numeric_columns",
+    "settings_rows",
+    "with_limits",
+]
 
 #: Text that stands at the right as numbers do: a figure, or one with its limits in brackets.
 _FIGURE = re.compile(r"[<>≤≥±+−-]?\s?[\d.,]+(e[+−-]?\d+)?\s?%?(\s?\([^()a-z]*( to [^()a-z]*)?\))?")
@@ -33,13 +44,12 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class SectionTable:
-    """A table: its head has a word for each name and value of a row; the last columns may be headed by names.
+    """A table: its head has a word for each name and value of a row.
 
     ``picture`` says what is drawn beside it, with a dashed line at ``reference``.
     """
 
     head: tuple[str, ...]
-    head_names: tuple[str, ...] = ()
     rows: tuple[Row, ...]
     picture: str = "d with its interval"
     reference: float | None = None
@@ -91,7 +101,27 @@ def numeric_columns(table: SectionTable) -> tuple[bool, ...]:
     names = len(table.rows[0].names) if table.rows else 0
     columns = [
         [row.values[place] for row in table.rows if row.values[place] not in ("", "–", "-")]
-        for place in range(len(table.head) + len(table.head_names) - names)
+        for place in range(len(table.head) - names)
     ]
     numeric = [bool(cells) and all(map(_FIGURE.fullmatch, cells)) for cells in columns]
     return (*([False] * names), *numeric)
+
+
+def with_limits(part: Estimate, digits: int = 3) -> str:
+    """``0.181 (0.142 to 0.224)``; without the brackets where there is no interval, – where there is no number."""
+    limits = words.interval(part, digits)
+    return words.number(part.estimate, digits) + (f" ({limits})" if limits else "")
+
+
+def settings_rows(settings: RunSettings) -> tuple[tuple[str, str], ...]:
+    """Files, columns and options as rows; options that were not given are left out."""
+    rows = [
+        ("file" if len(settings.sources) == 1 else "files", ", ".join(settings.sources)),
+        ("item", ", ".join(name or "(empty)" for name in settings.item)),
+        ("label", ", ".join(dict.fromkeys(settings.labels))),
+        *words.figures(
+            {name: value for name, value in settings.options.items() if value not in (None, (), "")}
+        ),
+        ("label-audit", settings.version),
+    ]
+    return tuple((name, words.visible(value, one_line=True)) for name, value in rows if value)

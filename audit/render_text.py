@@ -140,7 +140,7 @@ class _Page:
             ]
             for row in table.rows[:_ROWS_SHOWN]
         ]
-        head = [*table.head, *map(_shown, table.head_names)]
+        head = [words.visible(word, one_line=True) for word in table.head]
         widths = [
             min(max(map(_columns, column)), _CELL_WIDTH if place < len(head) - 1 else self.width)
             for place, column in enumerate(zip(head, *cells, strict=True))

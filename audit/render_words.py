@@ -22,6 +22,7 @@ __all__ = [
     "data_sentence",
     "estimate_rows",
     "figures",
+    "file_name",
     "integer",
     "interval",
     "missing_reasons",
@@ -114,9 +115,14 @@ def plain_name(code: str) -> str:
     return visible(code.replace("_", " "), one_line=True)
 
 
+def file_name(source: str) -> str:
+    """A file's name without its folders, or what stands for it."""
+    return visible(re.split(r"[/\\]", source)[-1] or source, one_line=True)
+
+
 def source_name(result: AuditResult) -> str:
-    """The audited file's name without its folders, or what stands for it."""
-    return visible(re.split(r"[/\\]", result.data.source)[-1] or result.data.source, one_line=True)
+    """The name of the audited file."""
+    return file_name(result.data.source)
 
 
 def band_sentence(result: AuditResult) -> str:

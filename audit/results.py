@@ -7,7 +7,7 @@ and has a ``reason`` beside it; nothing is clipped and nothing is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from audit.results_beyond import (
     Rater,
     Stratum,
 )
+from audit.results_frame import COLUMNS, estimate_rows
 from audit.results_near import NearDuplicates
 
 if TYPE_CHECKING:
@@ -316,6 +317,8 @@ class AuditResult(Result):
     alarms: tuple[Alarm, ...] = ()
     settings: Settings
     conflicts: tuple[ConflictGroup, ...] = field(default=(), metadata={"json": False})
+    #: The counts behind it all, an :class:`audit.patterns.CountPatterns`.
+    patterns: Any = field(default=None, repr=False, compare=False, metadata={"json": False})
 
     def summary(self) -> str:
         """The verdict in words, one sentence a line; also what ``str`` gives."""
@@ -324,25 +327,11 @@ class AuditResult(Result):
     __str__ = summary
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per estimate: quantity, column, value, items, estimate, low, high, method."""
+        """One row per number: quantity, column, value, items, estimate, low, high, method.
+
+        Bands and ranges have a row for each end (``value`` lower and upper) whose sampling error is on the outer side.
+        Of ``annotator_error`` the items are labels, of ``near`` clusters.
+        """
         import pandas as pd
 
-        return pd.DataFrame(list(self._rows()))
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        def row(
-            quantity: str, part: Estimate, *, items: int, column: str = "", value: str = ""
-        ) -> dict[str, Any]:
-            return {
-                "quantity": quantity, "column": column, "value": value, "items": items,
-                "estimate": part.estimate, "low": part.low, "high": part.high, "method": part.method,
-            }  # fmt: skip
-
-        items = self.repeats.items
-        yield row("disagreement", self.disagreement, items=items)
-        yield row("flip_rate", self.flip_rate, items=items)
-        yield row("kappa", self.agreement.kappa, items=items)
-        yield row("alpha", self.agreement.alpha, items=items)
-        for column, parts in self.by.items():
-            for part in parts:
-                yield row("disagreement", part, items=part.items, column=column, value=part.value)
+        return pd.DataFrame(list(estimate_rows(self)), columns=list(COLUMNS))

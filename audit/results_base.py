@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Estimate", "Result"]
+__all__ = ["Estimate", "Result", "RunSettings"]
 
 
 class Result:
@@ -53,3 +53,14 @@ class Estimate(Result):
         if self.low is None or self.high is None:
             return format(self.estimate, form)
         return f"{self.estimate:{form}} [{self.low:{form}}, {self.high:{form}}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(Result):
+    """What a second run needs to give the same numbers: files, columns, and the options by their names."""
+
+    sources: tuple[str, ...]
+    item: tuple[str, ...]
+    labels: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    version: str

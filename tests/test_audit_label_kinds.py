@@ -298,7 +298,7 @@ def test_kinds_from_the_command_line(tmp_path: Path) -> None:
     assert (done.code, done.json["repeats"]) == (0, 300)
     done = run("dupes", numbers, "--item", "text", "--label", "label", "--kind", "numeric", "--split", "text")
     assert done.code == 2
-    assert "--split is not known for numbers" in done.err
+    assert "--split is not for --kind numeric (numbers have their noise" in done.err
     grades = ROOT / "examples" / "anaesthetists.csv"
     done = run(
         "dupes", grades, "--item", "patient", "--label", "grade", "--kind", "ordinal", "--format", "json"
@@ -308,4 +308,11 @@ def test_kinds_from_the_command_line(tmp_path: Path) -> None:
     done = run("dupes", tags, "--item", "text", "--label", "label", "--sep", ";", "--format", "json")
     assert done.json["disagreement"]["estimate"] == 0.0
     assert len(done.json["tags"]["tags"]) == 2
-    assert run("dupes", numbers, "--kind", "numeric", "--html", tmp_path / "x.html").code == 2
+    done = run("dupes", numbers, "--kind", "numeric", "--fail-under", "0.9")
+    assert done.code == 2
+    assert "--fail-under is for the accuracy ceiling of classes" in done.err
+    done = run("dupes", tags, "--sep", ";", "--errors", "--gold", "label")
+    assert done.code == 2
+    assert "--errors is not for --kind tags (error rates are of classes" in done.err
+    done = run("dupes", tags, "--sep", ";", "--kind", "ordinal")
+    assert "--sep parts tags, and --kind is ordinal" in done.err

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("audit", "relabel", "train")
-BOTTOM = {"errors", "results", "results_base", "results_beyond", "results_near"}
+BOTTOM = {"errors", "results", "results_base", "results_beyond", "results_frame", "results_near"}
 MATHS = {
     "agreement",
     "asymmetric",

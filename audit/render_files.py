@@ -1,0 +1,293 @@
+"""Reports over two files: labels before and after, and test items that stand in the training file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit import render_words as words
+from audit.comparing import FileComparison, Moved
+from audit.leakage import Leak
+from audit.render_methods import METHODS, Method
+from audit.render_page import Figure, Page, Row, Section, SectionTable, settings_rows, with_limits
+from audit.results import Estimate
+
+__all__ = ["comparison_page", "leak_page"]
+
+#: Classes that a square table shows; with more, the most frequent moves are listed.
+_SQUARE, _MOVES_SHOWN = 8, 50
+
+_D_AND_RATE = METHODS[:2]
+_COMPARED = (
+    Method(
+        name="Change in d",
+        sentence=(
+            "d after less d before on the items that are repeated in both files, so that other items are no other "
+            "labels. The interval puts together those of the two and their correlation over items. The p-value: the "
+            "signs of the items' differences are dealt anew."
+        ),
+        source="Zou & Donner, Statistics in Medicine 27 (2008) 1693–1702 (MOVER)",
+    ),
+    Method(
+        name="What moved",
+        sentence=(
+            "Rows of one id are compared where there are ids; else items, each by its most frequent label, without the "
+            "items whose labels tie on a side. Are moves one way as frequent as the other? McNemar's exact test for "
+            "one pair of classes, Bowker's test for more."
+        ),
+        source="Bowker, J. Am. Stat. Assoc. 43 (1948) 572–574; intervals of shares: Wilson",
+    ),
+)
+_LEAKED = (
+    Method(
+        name="Leaked rows",
+        sentence=(
+            "Test rows whose item, brought to its normal form, stands in the training file. The share is a count of "
+            "this file; its interval speaks of further files drawn the same way."
+        ),
+        source="Clopper & Pearson, Biometrika 26 (1934) 404–413",
+    ),
+    Method(
+        name="Labels of leaked items",
+        sentence=(
+            "The chance that a label drawn from the training file and one drawn from the test file differ, each leaked "
+            "item once. Remembering: the most frequent training label of the item is the answer to each test row."
+        ),
+    ),
+)  # fmt: skip
+
+
+def comparison_page(result: FileComparison) -> Page:
+    """The report of ``audit compare``."""
+    before, after = (words.file_name(name) for name in result.settings.sources)
+    level, changed = words.percent(result.level), result.compared - _unmoved(result)
+    p = words.p_value(result.p_value)
+    return Page(
+        kicker="Labels before and after:",
+        source=f"{before} → {after}",
+        headline=result.verdict,
+        figures=(
+            _d("d before", result.before.disagreement),
+            _d("d after", result.after.disagreement),
+            Figure(
+                name="Change in d", value=_signed(result.difference.estimate),
+                fine=", ".join(part for part in (_signed_limits(result.difference), p) if part),
+            ),
+            Figure(
+                name="Labels changed", value=words.integer(changed),
+                fine=f"of {words.integer(result.compared)} {result.unit}{_of(changed, result.compared)}",
+            ),
+        ),
+        sentences=(
+            f"{words.integer(result.items_in_both)} items stand in both files, "
+            f"{words.integer(result.repeated_in_both)} of them repeated in both. Intervals: {level}.",
+        ),
+        caution=(
+            "d sees disagreement, never a mistake that all repeats share: labels that agree more may be wrong as often "
+            "as before."
+        ),
+        sections=(_sides(result), *_moved(result), *_table(result)),
+        alarms=result.alarms,
+        methods=(*_D_AND_RATE, *_COMPARED),
+        settings=settings_rows(result.settings),
+        version=result.settings.version,
+    )  # fmt: skip
+
+
+def _sides(result: FileComparison) -> Section:
+    rows = [
+        Row(
+            values=(
+                name, words.integer(side.rows), words.integer(side.items), words.integer(side.conflicts),
+                with_limits(side.disagreement), with_limits(side.flip_rate), words.number(side.kappa),
+            ),
+            drawn=side.disagreement,
+        )
+        for name, side in (("before", result.before), ("after", result.after))
+    ]  # fmt: skip
+    head = ("", "rows", "items", "disagreeing", "d", "flip rate ε", "retest κ")
+    tables = [SectionTable(head=head, rows=tuple(rows))]
+    if result.difference.estimate is not None:
+        change = Row(
+            values=("d after less d before", _change(result.difference), words.p_value(result.p_value)),
+            drawn=result.difference,
+        )
+        picture = "the change with its interval, and a dashed line at no change"
+        tables.append(SectionTable(head=("", "change", ""), rows=(change,), picture=picture, reference=0.0))
+    return Section(
+        anchor="sides",
+        title="Disagreement before and after",
+        sentences=("d, ε and κ are those of the items repeated in both files.",),
+        tables=tuple(tables),
+    )
+
+
+def _moved(result: FileComparison) -> Iterator[Section]:
+    if not result.moved:
+        return
+    sentences = []
+    if result.symmetry_p_value is not None:
+        sentences.append(
+            f"Moves one way as often as the other? {words.p_value(result.symmetry_p_value)} "
+            f"({result.symmetry_method})."
+        )
+    if result.untold:
+        sentences.append(
+            f"{words.integer(result.untold)} {result.unit} are left out: two labels tie on a side."
+        )
+    rows = [
+        Row(
+            names=(part.label, _most(part)),
+            values=(words.integer(part.total), words.integer(part.changed), with_limits(part.share)),
+            drawn=part.share,
+        )
+        for part in result.moved
+    ]
+    head = ("class before", "most often to", result.unit, "changed", "share")
+    table = SectionTable(head=head, rows=tuple(rows), picture="the share that changed with its interval")
+    yield Section(anchor="moved", title="What moved", sentences=tuple(sentences), tables=(table,))
+
+
+def _most(part: Moved) -> str:
+    return max(part.to, key=lambda name: part.to[name]) if part.to else "–"
+
+
+def _table(result: FileComparison) -> Iterator[Section]:
+    if not result.compared:
+        return
+    classes, title = result.classes, f"Labels of {words.integer(result.compared)} {result.unit}"
+    if len(classes) <= _SQUARE:
+        rows = [
+            Row(names=(name,), values=tuple(_share(count, sum(counts)) for count in counts))
+            for name, counts in zip(classes, result.confusion, strict=True)
+        ]
+        told = "A row is a class before, a column one after; in brackets the share of the row."
+        table = SectionTable(head=("before", *classes), rows=tuple(rows))
+        yield Section(anchor="confusion", title=title, sentences=(told,), tables=(table,))
+        return
+    moves = [
+        (count, before, after, sum(counts))
+        for before, counts in zip(classes, result.confusion, strict=True)
+        for after, count in zip(classes, counts, strict=True)
+        if count and before != after
+    ]
+    moves.sort(key=lambda move: -move[0])
+    listed = [
+        Row(names=(before, after), values=(_share(count, total),), share=count / total)
+        for count, before, after, total in moves[:_MOVES_SHOWN]
+    ]
+    told = (
+        f"The most frequent of {words.integer(len(moves))} moves; in brackets the share of the class before."
+    )
+    table = SectionTable(
+        head=("before", "after", result.unit), rows=tuple(listed), picture="the share as a bar"
+    )
+    yield Section(anchor="confusion", title=title, sentences=(told,), tables=(table,) if listed else ())
+
+
+def leak_page(result: Leak) -> Page:
+    """The report of ``audit leak``."""
+    train, test = (words.file_name(name) for name in result.settings.sources)
+    return Page(
+        kicker="Leakage into the test file:",
+        source=f"{train} → {test}",
+        headline=result.verdict,
+        figures=(
+            Figure(
+                name="Leaked test rows", value=words.integer(result.leaked_rows),
+                fine=f"of {words.integer(result.test_rows)} rows to test on",
+            ),
+            Figure(
+                name="Share", value=words.number(result.share.estimate), fine=words.interval(result.share)
+            ),
+            Figure(
+                name="Items in both", value=words.integer(result.items),
+                fine=f"{words.integer(result.train_rows)} rows to train on",
+            ),
+            Figure(
+                name="Labels differ", value=words.number(result.disagreement.estimate),
+                fine=words.interval(result.disagreement)
+                or ("" if result.labelled else "no label column was named"),
+            ),
+        ),
+        sentences=(
+            f"{words.integer(result.repeated_in_test)} test rows repeat an item of another test row.",
+        ) if result.repeated_in_test else (),
+        caution=(
+            "Texts that are alike but not equal after normalisation are not found: audit dupes --near looks for them."
+        ),
+        sections=(_shares(result), *_items(result)),
+        alarms=result.alarms,
+        methods=_LEAKED,
+        settings=settings_rows(result.settings),
+        version=result.settings.version,
+    )  # fmt: skip
+
+
+def _shares(result: Leak) -> Section:
+    shares = [("test rows that were trained on", result.share)]
+    if result.disagreement.estimate is not None:
+        shares.append(("labels of a leaked item differ between the files", result.disagreement))
+    if result.remembered is not None:
+        known = Estimate(estimate=result.remembered)
+        shares.append(("leaked rows answered by remembering the training labels", known))
+    rows = tuple(Row(values=(name, with_limits(part)), drawn=part) for name, part in shares)
+    table = SectionTable(head=("", "share"), rows=rows, picture="the share with its interval")
+    return Section(anchor="shares", title="How much leaks", tables=(table,))
+
+
+def _items(result: Leak) -> Iterator[Section]:
+    if not result.examples:
+        return
+    rows = [
+        Row(
+            names=(*one.item, *((_labels(one.train_labels), _labels(one.test_labels)) if result.labelled else ())),
+            values=(_rows(one.train_rows), _rows(one.test_rows)),
+        )
+        for one in result.examples
+    ]  # fmt: skip
+    labels = ("label to train on", "label to test on") if result.labelled else ()
+    table = SectionTable(
+        head=(*result.settings.item, *labels, "training rows", "test rows"), rows=tuple(rows)
+    )
+    told = (
+        f"{words.integer(len(result.examples))} of {words.integer(result.items)} items; --rows FILE writes every "
+        "leaked test row. Rows are counted from 1, without the header."
+    )
+    yield Section(anchor="items", title="Leaked items", sentences=(told,), tables=(table,))
+
+
+def _labels(labels: tuple[str, ...]) -> str:
+    return " · ".join(dict.fromkeys(labels))
+
+
+def _rows(rows: tuple[int, ...], most: int = 5) -> str:
+    return " ".join(map(str, rows[:most])) + (" …" if len(rows) > most else "")
+
+
+def _unmoved(result: FileComparison) -> int:
+    return sum(row[k] for k, row in enumerate(result.confusion))
+
+
+def _d(name: str, part: Estimate) -> Figure:
+    return Figure(name=name, value=words.number(part.estimate), fine=words.interval(part))
+
+
+def _share(count: int, total: int) -> str:
+    return f"{words.integer(count)} ({count / total:.1%})" if count else "0"
+
+
+def _of(count: int, total: int) -> str:
+    return f", {count / total:.1%}" if total else ""
+
+
+def _signed(value: float | None) -> str:
+    return words.number(value) if value is None or value <= 0 else f"+{words.number(value)}"
+
+
+def _signed_limits(part: Estimate) -> str:
+    return "" if part.low is None or part.high is None else f"{_signed(part.low)} to {_signed(part.high)}"
+
+
+def _change(part: Estimate) -> str:
+    limits = _signed_limits(part)
+    return _signed(part.estimate) + (f" ({limits})" if limits else "")

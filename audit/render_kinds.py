@@ -1,0 +1,237 @@
+"""Reports of labels that are no plain classes: a page for numbers, and what grades and tags add to the audit's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from audit import render_words as words
+from audit.label_numbers import NumericAudit
+from audit.label_sets import OrdinalAudit, TagsAudit
+from audit.render_methods import Method
+from audit.render_page import Figure, Page, Row, Section, SectionTable, settings_rows, with_limits
+from audit.results import Estimate
+
+__all__ = ["numeric_page", "ordinal_sections", "tags_sections"]
+
+_NAMES_SHOWN = 20
+
+_NUMERIC = (
+    Method(
+        name="Noise σ",
+        sentence=(
+            "Labels of an item are independent draws around its mean. σ² is the mean sample variance over repeated "
+            "items, each once. No predictor has a lower RMSE than σ against such labels; against the mean of k labels "
+            "the floor is σ/√k."
+        ),
+        formula="σ² = mean s_i²  (two labels: (y_1 − y_2)²/2)",
+        source="limits: Satterthwaite, Biometrics Bulletin 2 (1946) 110–114",
+    ),
+    Method(
+        name="Ceiling of R²",
+        sentence="The share of the labels' variance that lies between items. It may be below zero.",
+        formula="ICC(1) = B/(B + σ²),  B = var(item means) − mean(s_i²/n_i)",
+        source="Shrout & Fleiss, Psychol. Bull. 86 (1979) 420–428; limits: Fisher's z, linearised",
+    ),
+    Method(
+        name="Floor of the MAE",
+        sentence=(
+            "With D the mean distance of two labels of an item, no predictor has a mean absolute error below D/2, and "
+            "one that knows each item's median has at most D."
+        ),
+        formula="D/2 ≤ lowest MAE ≤ D",
+    ),
+    Method(
+        name="Noise by value",
+        sentence=(
+            "Items in parts of about equal size by their mean label. The mean of an item has its noise in it: noisy "
+            "items get to the ends more often than others."
+        ),
+    ),
+)  # fmt: skip
+
+
+def numeric_page(result: NumericAudit) -> Page:
+    """The report of ``audit dupes --kind numeric``."""
+    return Page(
+        kicker="Noise of the numbers in",
+        source=words.file_name(result.settings.sources[0]),
+        headline=_headline(result),
+        steps=_steps(result),
+        figures=(
+            _figure("Noise σ, floor of the RMSE", result.noise_sd),
+            _figure("Ceiling of R²", result.r2_ceiling),
+            Figure(name="Floor of the MAE", value=_ends(result.mae_floor) or "–", fine="from D/2 to D"),
+            Figure(
+                name="Repeated items", value=words.integer(result.repeats),
+                fine=f"{words.integer(result.repeat_rows)} labels; {words.integer(result.rows)} rows in the file",
+            ),
+        ),
+        sentences=(_data(result),),
+        caution=(
+            "A bias that all repeats share is invisible: σ is the noise of the label process, not its distance to the "
+            "truth."
+        ),
+        sections=() if result.reason else (_estimates(result), *_by_value(result)),
+        alarms=result.alarms,
+        methods=_NUMERIC,
+        settings=settings_rows(result.settings),
+        version=result.settings.version,
+    )  # fmt: skip
+
+
+def _headline(result: NumericAudit) -> str:
+    noise, ratio = result.noise_sd.estimate, result.r2_ceiling.estimate
+    if noise is None:
+        return f"Nothing can be measured: {result.reason or 'no item has two labels'}."
+    if noise == 0.0:
+        return f"None of {words.integer(result.repeats)} repeated items has two different labels: no noise is seen."
+    above = "" if ratio is None else f", or an R² above {_unit(ratio)}"
+    return (
+        f"A label is off by {_unit(noise)} (standard deviation): no model can be shown to have an RMSE below that "
+        f"against these labels{above}."
+    )
+
+
+def _steps(result: NumericAudit) -> tuple[str, ...]:
+    noise = result.noise_sd.estimate
+    if not noise:
+        return ()
+    means = ", ".join(f"{_unit(noise / math.sqrt(k))} against the mean of {k}" for k in (2, 4, 10))
+    steps = [f"Averaging labels lowers the floor of the RMSE: {means}."]
+    if result.r2_file is not None and result.r2_ceiling.estimate is not None:
+        steps.append(
+            f"The ceiling of R² is that of the repeated items; with the variance of the whole file it is "
+            f"{_unit(result.r2_file)}."
+        )
+    return tuple(steps)
+
+
+def _data(result: NumericAudit) -> str:
+    missing = f" ({words.integer(result.missing_label)} without a label)" if result.missing_label else ""
+    item = ", ".join(name or "(empty)" for name in result.settings.item)
+    return (
+        f"{words.file_name(result.settings.sources[0])}: {words.integer(result.rows)} rows{missing}, "
+        f"{words.integer(result.items)} items; item: {item}; label: {', '.join(result.settings.labels)}."
+    )
+
+
+def _estimates(result: NumericAudit) -> Section:
+    rows = [
+        ("noise of a label, σ", result.noise_sd),
+        ("lowest RMSE of any model", result.rmse_floor),
+        ("highest R² of any model", result.r2_ceiling),
+        ("the same with the variance of the whole file", Estimate(estimate=result.r2_file)),
+        ("distance of two labels of an item, D", result.distance),
+        ("lowest MAE of any model, D/2 to D", result.mae_floor),
+    ]
+    table = SectionTable(
+        head=("", "estimate", f"{words.percent(result.level)} interval"),
+        rows=tuple(
+            Row(values=(name, _unit(part.estimate), _ends(part))) for name, part in rows
+            if part.estimate is not None or part.low is not None
+        ),
+    )  # fmt: skip
+    told = "In the units of the labels; the last line is a range in which the floor lies, without sampling error."
+    return Section(anchor="estimates", title="The noise and what follows", sentences=(told,), tables=(table,))
+
+
+def _by_value(result: NumericAudit) -> Iterator[Section]:
+    if not result.by_value:
+        return
+    rows = tuple(
+        Row(
+            values=(f"{_unit(part.low)} to {_unit(part.high)}", words.integer(part.items), _with_limits(part.noise_sd)),
+            drawn=part.noise_sd,
+        )
+        for part in result.by_value
+    )  # fmt: skip
+    table = SectionTable(
+        head=("mean label of the item", "items", "noise σ"), rows=rows, reference=result.noise_sd.estimate,
+        picture="σ with its interval, and a dashed line at σ of all",
+    )  # fmt: skip
+    told = "A dot is σ of a part of the items, its line the interval; the dashed line is σ of all."
+    yield Section(anchor="value", title="Noise by value", sentences=(told,), tables=(table,))
+
+
+def ordinal_sections(result: OrdinalAudit) -> tuple[Section, ...]:
+    """What ``--kind ordinal`` adds to the report of plain classes."""
+    names = [words.visible(name, one_line=True) for name in result.order[:_NAMES_SHOWN]]
+    more = f" < … ({len(result.order)} grades)" if len(result.order) > _NAMES_SHOWN else ""
+    told = [
+        f"The order is {' < '.join(names)}{more}. All else on this page takes the grades as classes without an order."
+    ]
+    if result.adjacent is not None:
+        told.append(
+            f"Of the pairs of labels that differ {result.adjacent:.1%} are one step apart: a model that is off by one "
+            "step errs as these labels do."
+        )
+    level = words.percent(result.audit.settings.level)
+    rows = (
+        ("quadratic-weighted κ", result.weighted_kappa),
+        ("steps between two labels of an item", result.distance),
+    )
+    estimates = SectionTable(
+        head=("", "estimate", f"{level} interval"),
+        rows=tuple(
+            Row(values=(name, words.number(part.estimate), words.interval(part))) for name, part in rows
+        ),
+    )
+    steps = SectionTable(
+        head=("steps apart", "pairs of labels"),
+        rows=tuple(
+            Row(values=(words.integer(k), f"{share:.1%}"), share=share)
+            for k, share in enumerate(result.steps)
+            if share or k < 2
+        ),
+        picture="the share as a bar",
+    )
+    tables = (estimates, steps) if result.steps else ()
+    return (Section(anchor="ordered", title="Ordered grades", sentences=tuple(told), tables=tables),)
+
+
+def tags_sections(result: TagsAudit) -> tuple[Section, ...]:
+    """What ``--kind tags`` adds to the report of the exact sets."""
+    told = [
+        "Here each tag is a question of its own: is it given or not? All else on this page takes the exact set as one "
+        "class."
+    ]
+    if result.distance.estimate is not None:
+        told.append(
+            f"Two sets of an item are {with_limits(result.distance)} apart (Jaccard: 0 for equal sets, 1 for sets "
+            "without a common tag)."
+        )
+    if result.left_out:
+        told.append(f"{words.integer(result.left_out)} rarer tags are left out.")
+    rows = tuple(
+        Row(
+            names=(part.tag,),
+            values=(
+                f"{part.share:.1%}", with_limits(part.disagreement), with_limits(part.flip_rate),
+                f"{words.number(part.ceiling.lower)} to {words.number(part.ceiling.upper)}"
+                if part.ceiling.lower is not None else "–",
+            ),
+            drawn=part.disagreement,
+        )
+        for part in result.tags
+    )  # fmt: skip
+    table = SectionTable(head=("tag", "given", "d", "flip rate ε", "ceiling"), rows=rows)
+    return (Section(anchor="tags", title="Tag by tag", sentences=tuple(told), tables=(table,)),)
+
+
+def _figure(name: str, part: Estimate) -> Figure:
+    return Figure(name=name, value=_unit(part.estimate), fine=_ends(part))
+
+
+def _unit(value: float | None) -> str:
+    """A number in the units of the labels: four figures, and a real minus sign."""
+    return "–" if value is None else f"{value:.4g}".replace("-", "−")
+
+
+def _ends(part: Estimate) -> str:
+    return "" if part.low is None or part.high is None else f"{_unit(part.low)} to {_unit(part.high)}"
+
+
+def _with_limits(part: Estimate) -> str:
+    limits = _ends(part)
+    return _unit(part.estimate) + (f" ({limits})" if limits else "")
