@@ -7,11 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from audit.errors import ArgumentError, ColumnError
 from audit.reading import Table
 
-__all__ = ["ChosenColumns", "check_columns", "guess"]
+__all__ = ["ROLES", "ChosenColumns", "check_columns", "check_roles", "guess", "no_column"]
 
 
 def _names(words: str) -> frozenset[str]:
@@ -45,6 +47,14 @@ _OTHERS = {
     "row_id": _names("rowid recordid id index uuid guid key responseid annotationid"),
     "time": _names("time timestamp date datetime createdat annotatedat submittedat labeledat updatedat"),
 }
+#: Options of an audit that name columns, beside those of the item and the label.
+ROLES = ("row_id", "annotator", "time", "split", "by", "one_per", "strata", "gold")
+_GUESSED = (
+    "--item",
+    "--label",
+    "--label-after",
+    "--label-test",
+)  # options whose column may be proposed by its looks
 _MOST_CLASSES = 30
 _LONG_TEXT = 20
 
@@ -130,14 +140,42 @@ def check_columns(table: Table, names: Iterable[str], *, option: str) -> None:
     for name in names:
         if name in table.columns:
             continue
-        close = _closest(name, table.columns)
-        if close is None and option in ("--item", "--label"):
-            close = _suggest(table, option)
-        there = ", ".join(table.columns[:30]) + (", ..." if len(table.columns) > 30 else "")
-        hint = f"; did you mean {option} {close}?" if close else ""
-        raise ColumnError(
-            f"{table.report.source}: there is no column {name!r} ({option}); there are {there}{hint}"
+        guessed = _suggest(table, option) if option in _GUESSED else None
+        raise no_column(
+            name, source=table.report.source, columns=table.columns, option=option, guessed=guessed
         )
+
+
+def check_roles(table: Table, **named: Any) -> None:
+    """Raise a ColumnError unless the table has each column that an option of `ROLES` names; gold may be a file."""
+    for role, value in named.items():
+        option = "--" + role.replace("_", "-")
+        names = [value] if isinstance(value, str) else list(value or ())
+        if role == "gold" and names and names[0] not in table.columns and not Path(names[0]).is_file():
+            there: dict[str, Any] = {"source": table.report.source, "columns": table.columns}
+            raise no_column(names[0], **there, option=option, nor=" and no such file")
+        if role != "gold":
+            check_columns(table, names, option=option)
+
+
+def no_column(
+    name: str,
+    *,
+    source: str,
+    columns: Sequence[str],
+    option: str,
+    guessed: str | None = None,
+    nor: str = "",
+) -> ColumnError:
+    """The error that ``source`` has no column ``name``: what there is, and what may be meant.
+
+    ``option`` is who named it, ``guessed`` the column to propose where none has a name that is close, and ``nor``
+    what else the name might have been.
+    """
+    close = _closest(name, columns) or guessed
+    there = ", ".join(columns[:30]) + (", ..." if len(columns) > 30 else "")
+    hint = f"; did you mean {option} {close}?" if close else ""
+    return ColumnError(f"{source}: there is no column {name!r}{nor} ({option}); there are {there}{hint}")
 
 
 def _closest(name: str, columns: Sequence[str]) -> str | None:
@@ -151,7 +189,7 @@ def _suggest(table: Table, option: str) -> str | None:
     sample = _look(table)
     try:
         label = _guess_label(table, sample, False)[0]
-        return label if option == "--label" else _guess_item(table, [c for c in sample if c.name != label])[0]
+        return label if option != "--item" else _guess_item(table, [c for c in sample if c.name != label])[0]
     except ColumnError:
         return None
 

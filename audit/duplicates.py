@@ -12,7 +12,7 @@ from audit.alarms import raise_alarms
 from audit.beyond import check_gold, error_rates, limits_of_metrics
 from audit.breakdowns import break_down, interval_kind, mean_disagreement, reweight
 from audit.ceiling import ceiling_band
-from audit.columns import ChosenColumns, check_columns, guess
+from audit.columns import ChosenColumns, check_roles, guess
 from audit.conflicts import write_conflicts
 from audit.disagreement import IntervalKind, by_group_size, estimate_disagreement
 from audit.errors import ArgumentError
@@ -135,16 +135,8 @@ def audit_duplicates(
     with open_table(source, **reading) as table:
         items = (item,) if isinstance(item, str) else tuple(item)
         chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)
-        named = {
-            "--row-id": row_id,
-            "--annotator": annotator,
-            "--time": time,
-            "--split": split,
-            "--one-per": one_per,
-            "--strata": strata,
-        }
-        for option, name in (*named.items(), *(("--by", name) for name in by)):
-            check_columns(table, [name] if name is not None else [], option=option)
+        named = {"row_id": row_id, "annotator": annotator, "time": time, "split": split, "by": by}
+        check_roles(table, **named, one_per=one_per, strata=strata, gold=gold)
         described = (row_id, annotator, time, split, *by)
         more = () if one_per is None or one_per in described else (one_per,)
         columns = Columns(

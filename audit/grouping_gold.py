@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,8 +87,6 @@ def against_gold(repeats: Repeats, gold: str, **reading: Any) -> GoldCounts:
 def _read_gold(repeats: Repeats, path: str, reading: dict[str, Any]) -> None:
     """Make the table ``gold``: r, the item's columns and the gold label, from a file."""
     columns, source = repeats.columns, repeats.source
-    if not Path(path).is_file():
-        raise InputError(f"--gold {path}: there is no such column and no such file; name one of them")
     if not columns.item:
         raise InputError(
             f"--gold {path}: rows are items of their own here; name the gold column of this file instead"

@@ -139,7 +139,8 @@ def draw_plan(
             raise ArgumentError(
                 f"the plan is blind: leave the label column {chosen.label!r} out of --by and --show"
             )
-        check_columns(table, (*by, *show), option="--by or --show")
+        check_columns(table, by, option="--by")
+        check_columns(table, show, option="--show")
         kept = tuple(dict.fromkeys((*chosen.item, *by, *show)))
         available, existing, classes = _prepare(
             table, chosen.item, chosen.label, by, kept, normalise, missing

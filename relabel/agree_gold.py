@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from audit.errors import ArgumentError, ColumnError
+from audit.columns import check_columns
+from audit.errors import ArgumentError
 from audit.reading import open_table
 from relabel.agree_measure import measure_gold
 from relabel.agree_results import GoldReport
@@ -107,8 +108,7 @@ def _prevalence(
 def gold_weights(job: Job, sample: GoldSample, rubric: Rubric, *, column: str) -> list[float]:
     """What each gold item stands for, from a column of the gold table; an item's first row counts."""
     with open_table(job.gold) as table:
-        if column not in table.columns:
-            raise ColumnError(f"gold has no column {column!r}; its columns are {', '.join(table.columns)}")
+        check_columns(table, [column], option="--gold-weight")
         with Worklist(table, inputs=rubric.inputs(table.columns), label=column) as worklist:
             cells: dict[int, str | None] = {}
             for number, cell in worklist.links():

@@ -67,7 +67,7 @@ def check_rubric(path: str | Path, *, data: Any = None, row: int = 1, **reading:
     if data is not None:
         with (
             open_table(data, **reading) as table,
-            Worklist(table, inputs=rubric.inputs(table.columns)) as worklist,
+            Worklist(table, inputs=rubric.inputs(table.columns, source=table.report.source)) as worklist,
         ):
             texts = worklist.item_of(row).row
     return RubricReport(rubric=rubric, problems=rubric.check(), messages=messages(rubric, texts))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audit.columns import check_columns
 from audit.errors import ArgumentError, ColumnError
 from audit.reading import open_table
 from relabel.records import ConfidenceKind, Verdict
@@ -83,10 +84,9 @@ def read_gold(source: Any, *, rubric: Rubric, column: str | None = None, **readi
     rubric does not have, is an error.
     """
     with open_table(source, **reading) as table:
-        inputs = rubric.inputs(table.columns)
+        inputs = rubric.inputs(table.columns, source=table.report.source)
         column = column or _guess([c for c in table.columns if c not in inputs])
-        if column not in table.columns:
-            raise ColumnError(f"gold has no column {column!r}; its columns are {', '.join(table.columns)}")
+        check_columns(table, [column], option="--gold-label")
         with Worklist(table, inputs=inputs, label=column) as worklist:
             labels = _labels(worklist, rubric)
             items = tuple(item for item in worklist.read() if item.id in labels)
@@ -121,5 +121,6 @@ def _guess(others: list[str]) -> str:
     if len(others) == 1:
         return others[0]
     raise ColumnError(
-        f"which column holds gold's labels? name it with --gold-label ({', '.join(others) or 'none'})"
+        f"which column holds gold's labels? name it with --gold-label; beside the inputs there are "
+        f"{', '.join(others) or 'none'}"
     )

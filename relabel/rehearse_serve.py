@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from audit.errors import ColumnError, InputError
+from audit.columns import check_columns
+from audit.errors import InputError
 from audit.reading import open_table
 from relabel.rehearse import RehearsalServer
 from relabel.rehearse_script import item_key
@@ -24,9 +25,8 @@ def read_truth(path: str | Path, *, item: str | Sequence[str], label: str) -> di
     items = (item,) if isinstance(item, str) else tuple(item)
     truth: dict[str, str] = {}
     with open_table(path) as table:
-        for column in (*items, label):
-            if column not in table.columns:
-                raise ColumnError(f"{path} has no column {column!r}; it has {', '.join(table.columns)}")
+        check_columns(table, items, option="--item")
+        check_columns(table, [label], option="--label")
         for batch in table.rows([*items, label]):
             for *texts, value in batch:
                 key = item_key(text or "" for text in texts)

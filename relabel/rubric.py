@@ -176,8 +176,8 @@ class Rubric:
         """The declared label that ``label`` spells (by name or synonym, case apart), or None."""
         return self._spellings.get(_fold(label))
 
-    def inputs(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The rubric's input columns as found among ``columns``; ColumnError where one is missing."""
+    def inputs(self, columns: Sequence[str], *, source: str = "the data") -> tuple[str, ...]:
+        """The rubric's input columns as found among ``columns`` of ``source``; ColumnError where one is missing."""
         if not self.input_columns:
             raise ColumnError("the rubric names no input columns; add inputs: [text] to its front matter")
         for wanted in self.input_columns:
@@ -185,7 +185,7 @@ class Rubric:
                 close = difflib.get_close_matches(wanted.lower(), [c.lower() for c in columns], n=1)
                 hint = next((c for c in columns if close and c.lower() == close[0]), None)
                 fix = f"did the rubric mean {hint!r}?" if hint else f"the columns are {', '.join(columns)}"
-                raise ColumnError(f"the rubric reads column {wanted!r}, which the data does not have; {fix}")
+                raise ColumnError(f"the rubric reads column {wanted!r}, which {source} does not have; {fix}")
         return self.input_columns
 
     def check(self) -> tuple[Problem, ...]:

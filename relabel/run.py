@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from audit.errors import ArgumentError, ColumnError
+from audit.columns import check_columns
+from audit.errors import ArgumentError
 from audit.reading import open_table
 from relabel.connect import Place, Settings, need_key, place, wishes
 from relabel.engine import Engine
@@ -170,11 +171,8 @@ class Job:
     def worklist(self, rubric: Rubric) -> Iterator[Worklist]:
         """The distinct items of the source."""
         with open_table(self.source, **self.reading) as table:
-            columns = rubric.inputs(table.columns)
-            if self.label is not None and self.label not in table.columns:
-                raise ColumnError(
-                    f"there is no column {self.label!r} to compare with; the columns are {', '.join(table.columns)}"
-                )
+            columns = rubric.inputs(table.columns, source=table.report.source)
+            check_columns(table, [self.label] if self.label is not None else [], option="--label")
             with Worklist(table, inputs=columns, label=self.label, seed=self.settings.seed) as worklist:
                 yield worklist
 

@@ -464,3 +464,20 @@ def test_results_are_plain(tmp_path: Path) -> None:
     text = json.dumps(report.to_dict(), allow_nan=False)
     assert json.loads(text)["source"]["form"] == "ours"
     assert read_rollouts(tiny()).has("label")
+
+
+def test_data_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    frame, _ = make_rollouts(Plan(steps=2), seed=5)
+    names = sorted(set(frame["item"]))
+    other = write_csv(tmp_path / "other.csv", ["text", "label"], [(f"{name} x", "1") for name in names])
+    with pytest.raises(
+        InputError, match=rf"none of its {len(names)} items is in the rollouts; .* with --item"
+    ):
+        plumbing_report(frame, data=other, item=("text",))
+    assert (
+        plumbing_report(frame, data=other).source.notes == plumbing_report(frame).source.notes
+    )  # for its classes only
+    some = write_csv(tmp_path / "some.csv", ["text", "label"], [(name, "yes") for name in names[3:]])
+    notes = plumbing_report(frame, data=some, item=("text",)).source.notes
+    assert f"3 of {len(names)} items seen are not in the data" in notes
+    assert "the data have other labels (yes) than the rollouts (0, 1): is --label right?" in notes

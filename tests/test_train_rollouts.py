@@ -269,7 +269,7 @@ def test_a_run_without_rollouts_and_a_folder_of_runs_are_told(tmp_path: Path) ->
         ("a.jsonl", '{"step": 1}\n', "of no known form"),
         ("a.jsonl", "[1]\n", "must be a JSON object"),
         ("a.jsonl", "{", "line 1 is no JSON"),
-        ("a.parquet", "nothing", "neither Parquet nor JSON lines"),
+        ("a.parquet", "nothing", "neither Parquet nor JSON lines, a JSON array, .csv or .tsv"),
         ("a.jsonl", "", "no rollouts in it"),
     ],
 )
@@ -304,3 +304,31 @@ def test_counting_without_the_package_names_the_extra(tokenizer: Path) -> None:
     ):
         read_rollouts(trl_frame(["a"] * 2), tokenizer=tokenizer)
     assert importlib.util.find_spec("tokenizers") is not None
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.csv.gz", "r.json", "r.jsonl"])
+def test_other_forms_hold_what_parquet_holds(tmp_path: Path, name: str) -> None:
+    frame, _ = make_rollouts(Plan(steps=3), seed=2)
+    frame["label"] = "0" + frame["label"].astype(str)  # names that look like numbers
+    frame.to_parquet(tmp_path / "r.parquet")
+    if "json" in name:
+        frame.to_json(tmp_path / name, orient="records", lines=name.endswith("l"))
+    else:
+        frame.to_csv(tmp_path / name, sep="\t" if name == "r.tsv" else ",", index=False)
+    wanted, found = read_rollouts(tmp_path / "r.parquet"), read_rollouts(tmp_path / name)
+    pd.testing.assert_frame_equal(found.frame, wanted.frame)
+    assert (found.form, found.cap, found.length_unit, found.notes) == (
+        wanted.form, wanted.cap, wanted.length_unit, wanted.notes,
+    )  # fmt: skip
+
+
+def test_rewards_of_trl_are_found_in_a_csv(tmp_path: Path) -> None:
+    rows = [(1, f"p{n // 2}", "a word", "01", str(n % 2), "0.5", "TRUE") for n in range(6)]
+    frame = pd.DataFrame(
+        rows, columns=["step", "prompt", "completion", "code", "right", "advantage", "truncated"]
+    )
+    frame.to_csv(tmp_path / "r.csv", index=False)
+    found = read_rollouts(tmp_path / "r.csv")
+    assert found.form == "TRL"
+    assert found.frame["reward"].tolist() == [0.0, 1.0] * 3
+    assert found.frame["truncated"].tolist() == [1.0] * 6

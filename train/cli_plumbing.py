@@ -23,7 +23,7 @@ def plumbing(
         Path,
         typer.Argument(
             metavar="ROLLOUTS",
-            help="A file or folder: our Parquet, TRL's completions, verl's JSONL; or a run's own folder.",
+            help="Parquet, JSON lines, JSON or CSV of ours, TRL or verl; their folder; or a run's own folder.",
         ),
     ],
     conflicts: Annotated[
@@ -32,7 +32,11 @@ def plumbing(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option("--data", metavar="FILE", help="The data, for its classes (default: the items seen)."),
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="The data, for its classes and, with --item, its items (default: the items seen).",
+        ),
     ] = None,
     item: Annotated[
         str | None,

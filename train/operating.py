@@ -77,7 +77,9 @@ def operating_point(
     ours = read_scores(scores, positive=positive, cluster=cluster, **reading)
     other = None
     if against is not None:
-        ours, other = pair(ours, read_scores(against, positive=ours.positive, **reading), common=common)
+        ours, other = pair(
+            ours, read_scores(against, positive=ours.positive, first=False, **reading), common=common
+        )
     check_clusters(ours)
     everything, ours = ours, scored_rows(ours, drop=drop_unscored)
     if other is not None:
@@ -89,7 +91,12 @@ def operating_point(
     chosen = None
     if choose_on is not None:
         chosen = read_scores(
-            choose_on, positive=ours.positive, columns=columns, split=choose_split, need_scores=True
+            choose_on,
+            positive=ours.positive,
+            columns=columns,
+            split=choose_split,
+            need_scores=True,
+            first=False,
         )
         _check_classes(chosen)
     how: dict[str, Any] = {"level": level, "draws": draws, "seed": seed}

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from audit.errors import ColumnError, InputError
+from audit.columns import no_column
+from audit.errors import InputError
 from audit.intervals import check_level
 from train.plumbing_checks import check_rollouts
 from train.plumbing_findings import FAMILY_ERROR, find, tests_of
@@ -84,13 +85,9 @@ def plumbing_report(
             close_tag=close_tag,
         )
     if label is not None and data is None and label not in logged.columns:
-        raise ColumnError(
-            f"{logged.source} has no column {label!r} (--label); it has {', '.join(logged.columns)}"
-        )
+        raise no_column(label, source=logged.source, columns=logged.columns, option="--label")
     if len(item) == 1 and data is None and conflicts is None and item[0] not in logged.columns:
-        raise ColumnError(
-            f"{logged.source} has no column {item[0]!r} (--item); it has {', '.join(logged.columns)}"
-        )
+        raise no_column(item[0], source=logged.source, columns=logged.columns, option="--item")
     if not logged.has("reward"):
         raise InputError(
             f"{logged.source}: no rollout has a reward; name the column that holds it with --reward"
@@ -106,6 +103,8 @@ def plumbing_report(
         notes.append(
             f"{frame['label'].notna().mean():.0%} of the rollouts got their label from the data, by item"
         )
+    if told is not None:
+        notes += told.check(keys.values(), frame["label"].dropna())
     contested = (
         None if conflicts is None else contested_items(Path(conflicts), item=item, like=set(keys.values()))
     )

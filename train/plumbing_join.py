@@ -25,6 +25,31 @@ class DataLabels:
     counts: Mapping[str, int]
     items: frozenset[str]
     by_item: Mapping[str, str]
+    source: str = "the data"
+
+    def check(self, seen: Iterable[str], labels: Iterable[str]) -> tuple[str, ...]:
+        """What to tell of rollouts whose items have the plain keys ``seen`` and which have these ``labels``.
+
+        Raises
+        ------
+        InputError
+            The data hold none of the items: most likely another column is meant.
+        """
+        seen, labels, notes = set(seen), set(labels), []
+        absent = seen - self.items if self.items else set()
+        if absent and absent == seen:
+            raise InputError(
+                f"{self.source}: none of its {len(self.items):,} items is in the rollouts; name the column or columns "
+                "that make their key with --item"
+            )
+        if absent:
+            notes.append(f"{len(absent):,} of {len(seen):,} items seen are not in the data")
+        if labels and labels.isdisjoint(self.counts):
+            notes.append(
+                f"the data have other labels ({_few(self.counts)}) than the rollouts ({_few(labels)}): is --label "
+                "right?"
+            )
+        return tuple(notes)
 
 
 def plain_key(item: str) -> str:
@@ -82,9 +107,16 @@ def data_labels(data: str | Path, *, item: Sequence[str], label: str) -> DataLab
         raise InputError(f"{data}: the column {label} holds no label; name the label's column with --label")
     return DataLabels(
         counts=counts,
+        source=str(data),
         items=frozenset(labels),
         by_item={key: min(some) for key, some in labels.items() if len(some) == 1},
     )
+
+
+def _few(names: Iterable[str]) -> str:
+    """The first of some names, as they are told in a message."""
+    first, *rest = (name[:30] for name in sorted(names))
+    return ", ".join([first, *rest[:3]]) + (", ..." if len(rest) > 3 else "")
 
 
 def _row_key(cells: Sequence[str | None]) -> str:

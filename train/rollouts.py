@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from audit.columns import no_column
 from audit.errors import ArgumentError, ColumnError, InputError
 from train.rollouts_files import raw_table
 from train.rollouts_fill import fill_closure, fill_lengths
@@ -135,7 +136,7 @@ def read_rollouts(
         if column in reward[:place]:
             raise ArgumentError(f"--reward names {column!r} twice: it would be added up twice")
         if column not in columns:
-            raise ColumnError(f"{name} has no column {column!r}; it has {', '.join(map(str, raw.columns))}")
+            raise no_column(column, source=name, columns=[*map(str, raw.columns)], option="--reward")
     notes: list[str] = []
     names: Mapping[str, str] = {
         "ours": {},

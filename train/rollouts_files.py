@@ -1,9 +1,13 @@
-"""Reads the files that a run wrote its rollouts to, as one table with the columns that they have."""
+"""Reads the files that a run wrote its rollouts to, as one table with the columns that they have.
+
+Parquet, JSON lines, a JSON array of objects, or separated text (CSV, TSV), each file also compressed as text may be.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +15,15 @@ import duckdb
 import pandas as pd
 
 from audit.errors import InputError
+from audit.reading import open_table
 
 __all__ = ["raw_table"]
 
 #: Folders in which a run keeps its rollouts, looked for below the folder that is named.
 _FOLDERS = ("rollouts", "completions")
+_SEPARATED = re.compile(r"\.(csv|tsv|txt)(\.\w+)?$", re.IGNORECASE)
+#: Columns that stay words where a file does not tell words from numbers.
+_WORDS = frozenset("item label text answer prompt completion input output gts pred uid run".split())
 
 
 def raw_table(source: Any) -> tuple[pd.DataFrame, str]:
@@ -33,18 +41,40 @@ def raw_table(source: Any) -> tuple[pd.DataFrame, str]:
             query = "SELECT * FROM read_parquet(?, union_by_name = true)"
             with duckdb.connect() as con:
                 return con.execute(query, [[str(file) for file in files]]).df(), str(path)
-        lines = [
-            _parsed(line, file, number)
-            for file in files
-            for number, line in enumerate(file.read_text("utf-8-sig").split("\n"), 1)
-            if line.strip()
-        ]
+        if _SEPARATED.search(files[0].name):
+            return _separated(path), str(path)
+        lines = [row for file in files for row in _rows(file)]
     except (duckdb.Error, ValueError, OSError) as error:
         told = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"{path}: neither Parquet nor JSON lines of rollouts ({told}); name the folder the run wrote them to"
+            f"{path}: neither Parquet nor JSON lines, a JSON array, .csv or .tsv of rollouts ({told}); name the folder "
+            "that the run wrote them to"
         ) from error
     return pd.DataFrame(lines), str(path)
+
+
+def _separated(path: Path) -> pd.DataFrame:
+    """A table of text, in which columns of nothing but numbers, or true and false, become such."""
+    with open_table(path) as table:
+        frame = pd.DataFrame(
+            [cells for batch in table.rows() for cells in batch], columns=list(table.columns), dtype=object
+        )
+    for name in frame.columns.difference(list(_WORDS)):
+        filled = frame[name].dropna()
+        if set(filled.str.lower()) <= {"true", "false"}:
+            frame[name] = frame[name].str.lower().map({"true": 1.0, "false": 0.0})
+        elif not filled.str.match(r"[+-]?0\d").any():  # 01 is a name, not a number
+            numbers = pd.to_numeric(frame[name], errors="coerce")
+            frame[name] = numbers if numbers.notna().sum() == len(filled) else frame[name]
+    return frame
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    """The objects of JSON lines, or of one JSON array."""
+    text = file.read_text("utf-8-sig")
+    if text.lstrip().startswith("["):
+        return [_parsed(json.dumps(row), file, number) for number, row in enumerate(json.loads(text), 1)]
+    return [_parsed(line, file, number) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 def _parsed(line: str, file: Path, number: int) -> dict[str, Any]:
@@ -58,7 +88,7 @@ def _parsed(line: str, file: Path, number: int) -> dict[str, Any]:
         told = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InputError(
             f"{file}, line {number} is no JSON ({told}); delete it if the run was cut short there, or name the folder "
-            "of the rollouts"
+            "of the rollouts (Parquet, JSON lines, a JSON array, .csv or .tsv)"
         ) from error
     if not isinstance(found, dict):
         raise InputError(

@@ -79,7 +79,9 @@ def route(
     _check(metric, cost_a, cost_b, margin, flip_rate)
     reading: dict[str, Any] = {"split": split, "columns": columns}
     first = read_scores(a, positive=positive, cluster=cluster, **reading)
-    first, second = pair(first, read_scores(b, positive=first.positive, **reading), common=common)
+    first, second = pair(
+        first, read_scores(b, positive=first.positive, first=False, **reading), common=common
+    )
     check_clusters(first)
     if first.confidence is None:
         everything, first = first, scored_rows(first, drop=drop_unscored)

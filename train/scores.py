@@ -11,12 +11,13 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from audit.columns import check_columns
 from audit.errors import ArgumentError, ColumnError, InputError
 from audit.reading import Table, open_table
 from train.metrics import Bools, Floats, Ints
@@ -96,6 +97,7 @@ def read_scores(
     columns: Columns | None = None,
     need_scores: bool = False,
     drop_unscored: bool = False,
+    first: bool = True,
 ) -> Scores:
     """Read a score file, a data frame, or ``scores-<split>.parquet`` of a run folder; :class:`Scores` stay as they are.
 
@@ -110,6 +112,8 @@ def read_scores(
         Column of what rows belong to (a document, a template): rows of one value are drawn together.
     need_scores:
         Refuse rows without a score; ``drop_unscored`` leaves them out instead and notes how many.
+    first:
+        Whether ``columns`` speak of this file above all: a score or prediction of another name must be there then.
 
     Raises
     ------
@@ -122,7 +126,7 @@ def read_scores(
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         source, split = _file_of(Path(source), split), None
     with open_table(source) as table:
-        return _parsed(table, names, positive, split, cluster, need_scores, drop_unscored)
+        return _parsed(table, names, positive, split, cluster, need_scores, drop_unscored, first)
 
 
 def _file_of(folder: Path, split: str | None) -> Path:
@@ -145,24 +149,25 @@ def _parsed(
     cluster: str | None,
     need_scores: bool,
     drop_unscored: bool,
+    first: bool,
 ) -> Scores:
     source = table.report.source
-    options = [
-        (names.item, "--item"),
-        (names.label, "--label"),
-        *([(cluster, "--cluster")] if cluster else []),
-    ]
-    fixes = [(name, f"name it with {option} COLUMN") for name, option in options]
-    for name, fix in [*fixes, *([("split", "leave --split out")] if split else [])]:
-        if name not in table.columns:
-            raise ColumnError(f"{source} has no column {name!r}, only {', '.join(table.columns)}: {fix}")
-    wanted = [*(name for name, _ in options), *(["split"] if split else [])]
+    wanted = [names.item, names.label, *([cluster] if cluster else []), *(["split"] if split else [])]
+    for role, default in asdict(Columns()).items():
+        name = getattr(names, role)
+        if role in ("item", "label") or (first and name != default):
+            check_columns(table, [name], option=f"--{role}")
+    check_columns(table, [cluster] if cluster else [], option="--cluster")
+    if split and "split" not in table.columns:
+        raise ColumnError(
+            f"{source}: --split keeps rows by a column 'split', which is not there: leave --split out"
+        )
     extra = (names.score, names.prediction, "ambiguous", "confidence")
     has = {name: name in table.columns for name in extra}
     if not has[names.score] and (need_scores or not has[names.prediction]):
         raise ColumnError(
-            f"{source} has no column {names.score!r}, only {', '.join(table.columns)}: P(positive) is needed, and "
-            "--score COLUMN names it"
+            f"{source}: there is no column {names.score!r}, only {', '.join(table.columns)}: P(positive) is needed, "
+            "and --score COLUMN names it"
         )
     chosen = list(dict.fromkeys((*wanted, *(name for name in extra if has[name]))))
     rows = [cells for batch in table.rows(chosen) for cells in batch]

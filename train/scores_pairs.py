@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from audit.errors import ColumnError, InputError
+from audit.columns import check_columns
+from audit.errors import InputError
 from audit.reading import open_table
 from train.metrics import Bools
 from train.scores import Scores
@@ -83,10 +84,7 @@ def ambiguous_items(conflicts: Any, items: Sequence[str], *, column: str | None 
         return np.zeros(len(items), np.bool_)
     with open_table(conflicts) as table:
         source = table.report.source
-        if column is not None and column not in table.columns:
-            raise ColumnError(
-                f"{source} has no column {column!r}, only {', '.join(table.columns)}: name one of them"
-            )
+        check_columns(table, [column] if column is not None else [], option="--conflicts-item")
         names = [column] if column else [name for name in table.columns if name not in _CONFLICT_OWN]
         found: dict[str, set[str | None]] = {name: set() for name in names}
         for batch in table.rows(names) if names else ():
