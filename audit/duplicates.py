@@ -22,6 +22,7 @@ from audit.grouping import Columns, Repeats, group
 from audit.intervals import check_level, check_seed
 from audit.labels import spelling_variants
 from audit.moments import moment_bounds
+from audit.near_duplicates import add_alike, check_alike
 from audit.patterns import PairContrast
 from audit.reading import Table, engine_of, open_table
 from audit.results import (
@@ -65,6 +66,8 @@ def audit_duplicates(
     gold: str | None = None,
     near: float | None = None,
     near_pairs: int = 5_000_000,
+    semantic: float | None = None,
+    semantic_texts: int = 200_000,
     ladder: bool | None = None,
     level: float = 0.95,
     draws: int = 10_000,
@@ -103,9 +106,9 @@ def audit_duplicates(
         Error rates by what the repeats allow; a column of populations with different class shares (Hui & Walter).
     gold:
         A column with gold labels, or a file with the item's columns and one more.
-    near, near_pairs:
-        Look for different texts at least so alike, see :func:`audit.near_duplicates.near_duplicates`; the most pairs
-        that are looked at.
+    near, near_pairs, semantic, semantic_texts:
+        Look for different texts at least so alike in their characters or in their words, see
+        :mod:`audit.near_duplicates`; the most pairs, and the most texts whose words are compared.
     ladder:
         d at every level of normalisation; by default only up to 500,000 rows.
     level, draws, seed, interval:
@@ -132,6 +135,7 @@ def audit_duplicates(
     if draws < 1 or show_conflicts < 0:
         raise ArgumentError("the bootstrap needs at least 1 draw, and the conflicts shown are 0 or more")
     reading.setdefault("engine", engine_of(source))
+    check_alike(source, near=near, semantic=semantic, most=near_pairs, engine=reading["engine"])
     with open_table(source, **reading) as table:
         items = (item,) if isinstance(item, str) else tuple(item)
         chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)
@@ -153,11 +157,10 @@ def audit_duplicates(
             errors=errors or strata is not None, gold=gold, show_conflicts=show_conflicts,
             conflicts_file=conflicts_file,
         )  # fmt: skip
-    if near is None:
-        return result
-    from audit.near_duplicates import near_of
-
-    return replace(result, near=near_of(source, columns, settings, near, near_pairs, reading))
+    return add_alike(
+        result, source, columns, near=near, semantic=semantic, most=near_pairs, most_texts=semantic_texts,
+        reading=reading,
+    )  # fmt: skip
 
 
 def _notes(chosen: ChosenColumns, columns: Columns) -> tuple[str, ...]:

@@ -18,7 +18,17 @@ from scipy import sparse
 from audit.errors import ArgumentError, MissingExtraError
 from audit.patterns import FloatArray, IntArray
 
-__all__ = ["SHINGLE", "Bands", "Pairs", "Sketches", "choose_bands", "near_pairs", "shingle_sets", "sketch"]
+__all__ = [
+    "SHINGLE",
+    "Bands",
+    "Pairs",
+    "Sketches",
+    "choose_bands",
+    "jaccard",
+    "near_pairs",
+    "shingle_sets",
+    "sketch",
+]
 
 #: Characters of a shingle.
 SHINGLE = 5
@@ -30,7 +40,8 @@ _BITS = 40
 _CHARACTERS = 4_000_000
 #: Texts that share a band's values are paired all with all up to this many; beyond, each with as many others.
 _BUCKET = 200
-_CHUNK = 200_000
+#: Shingles of the pairs that are compared at once.
+_CHUNK = 50_000_000
 
 Codes = npt.NDArray[np.uint64]
 
@@ -163,7 +174,7 @@ def near_pairs(sketches: Sketches, *, threshold: float, most: int = 5_000_000, s
                 "--near-pairs"
             )
     first, second = found // max(n, 1), found % max(n, 1)
-    likeness = _similarity(sketches.sets, first, second)
+    likeness = jaccard(sketches.sets, first, second)
     kept = likeness >= threshold - 1e-12
     return Pairs(
         first=first[kept],
@@ -259,12 +270,17 @@ def _runs(lengths: IntArray) -> IntArray:
     return np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def _similarity(sets: sparse.csr_array, first: IntArray, second: IntArray) -> FloatArray:
-    """The exact Jaccard similarity of pairs of rows."""
+def jaccard(sets: sparse.csr_array, first: IntArray, second: IntArray) -> FloatArray:
+    """The exact Jaccard similarity of pairs of rows of :func:`shingle_sets`: shape (M,)."""
     sizes = np.diff(sets.indptr)
+    upto = np.cumsum(sizes[first] + sizes[second])  # pairs are taken together by how many shingles they have
     parts = []
-    for start in range(0, len(first), _CHUNK):
-        a, b = first[start : start + _CHUNK], second[start : start + _CHUNK]
+    start = 0
+    while start < len(first):
+        before = upto[start - 1] if start else 0
+        stop = max(int(np.searchsorted(upto, before + _CHUNK, side="right")), start + 1)
+        a, b = first[start:stop], second[start:stop]
         shared = np.asarray(sets[a].multiply(sets[b]).sum(axis=1)).ravel().astype(np.float64)
         parts.append(shared / (sizes[a] + sizes[b] - shared))
+        start = stop
     return np.concatenate(parts) if parts else np.zeros(0)

@@ -1,4 +1,4 @@
-"""Disagreement between near-duplicates, as a function of how alike they are. It never enters the headline.
+"""Near-duplicates: d of different texts that are alike, in their characters or in their words. Never in the headline.
 
 Two texts that are alike may be two questions: what is measured here mixes label noise with real differences. Where d
 falls towards the d of exact repeats as texts grow alike, near-duplicates act as repeats; where it stays high, they are
@@ -7,28 +7,32 @@ other questions.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
-from audit.disagreement import estimate_disagreement, item_mean
+from audit.disagreement import estimate_disagreement
 from audit.errors import ArgumentError
 from audit.grouping import Columns
-from audit.grouping_files import GroupedFiles, group_files
-from audit.intervals import check_level, check_seed
-from audit.near import Pairs, near_pairs, sketch
-from audit.patterns import FloatArray, IntArray
-from audit.results import Disagreement, Estimate, Settings
-from audit.results_near import NearBin, NearDuplicates, NearPair
+from audit.near import choose_bands, jaccard, near_pairs, shingle_sets, sketch
+from audit.near_table import Labelled, Table, tell
+from audit.reading_vectors import read_word_vectors
+from audit.results import AuditResult
+from audit.results_near import NearDuplicates
+from audit.semantic import background, check_texts, check_threshold, embed, semantic_pairs
 
-__all__ = ["near_duplicates", "near_of"]
+if TYPE_CHECKING:
+    from audit.grouping_files import GroupedFiles
+
+__all__ = ["ALSO_NEAR", "add_alike", "check_alike", "near_duplicates", "semantic_duplicates"]
 
 #: The columns of an item are joined by this before they are compared.
 _JOIN = "\n"
+#: Pairs of close vectors that share so much of their runs of characters are counted apart.
+ALSO_NEAR = 0.85
 
 
 def near_duplicates(
@@ -47,7 +51,7 @@ def near_duplicates(
     seed: int = 0,
     **reading: Any,
 ) -> NearDuplicates:
-    """Find near-duplicates and how often their labels differ.
+    """Find texts that share most of their characters, and how often their labels differ.
 
     Parameters
     ----------
@@ -68,46 +72,153 @@ def near_duplicates(
     MissingExtraError, ArgumentError, InputError
         The ``near`` extra is not installed; an option, a column or the file cannot be used.
     """
-    check_level(level)
-    check_seed(seed)
-    if bins < 1 or show < 0 or most < 1:
+    table = Table(bins=bins, show=show, level=level, draws=draws, seed=seed)
+    check_alike(source, near=threshold, semantic=None, most=most)
+    labelled = _labelled(source, table, item, label, missing, normalise, reading)
+    return _by_characters(labelled, table, threshold, most)
+
+
+def semantic_duplicates(
+    source: Any,
+    *,
+    item: Sequence[str],
+    label: str,
+    threshold: float = 0.9,
+    missing: Sequence[str] = (),
+    normalise: str = "case",
+    most: int = 5_000_000,
+    most_texts: int = 200_000,
+    bins: int = 3,
+    show: int = 20,
+    level: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
+    **reading: Any,
+) -> NearDuplicates:
+    """Find texts whose words have close vectors, and how often their labels differ.
+
+    Parameters
+    ----------
+    source, item, label, missing, normalise, bins, show, level, draws, seed, reading:
+        As in :func:`near_duplicates`.
+    threshold:
+        The least cosine of the mean vectors of the texts' words, in (0, 1].
+    most, most_texts:
+        The most pairs that may be found, and the most different texts: all are compared with all.
+
+    Raises
+    ------
+    MissingExtraError, ArgumentError, InputError
+        The ``semantic`` extra is not installed; an option, a column or the file cannot be used.
+    """
+    table = Table(bins=bins, show=show, level=level, draws=draws, seed=seed)
+    check_alike(source, near=None, semantic=threshold, most=most)
+    labelled = _labelled(source, table, item, label, missing, normalise, reading)
+    return _by_words(labelled, table, threshold, most, most_texts)
+
+
+def check_alike(
+    source: Any, *, near: float | None, semantic: float | None, most: int, engine: str = "duckdb"
+) -> None:
+    """Raise the ArgumentError of what cannot be done, before anything is read.
+
+    A threshold or number of pairs out of range, a source that cannot be read twice, or one that Spark groups.
+    """
+    if near is None and semantic is None:
+        return
+    if (isinstance(source, str) and source == "-") or engine != "duckdb":
         raise ArgumentError(
-            "near-duplicates need 1 class of similarity and 1 pair at least, and 0 or more examples"
+            "--near and --semantic need a file that can be read twice, by DuckDB: name it, and leave --engine out"
         )
+    if most < 1:
+        raise ArgumentError("near-duplicates need 1 pair at least: raise --near-pairs")
+    if near is not None:
+        choose_bands(near)
+    if semantic is not None:
+        check_threshold(semantic)
+
+
+def add_alike(
+    result: AuditResult,
+    source: Any,
+    columns: Columns,
+    *,
+    near: float | None,
+    semantic: float | None,
+    most: int,
+    most_texts: int,
+    reading: dict[str, Any],
+) -> AuditResult:
+    """The result with what is asked of ``near`` and ``semantic``; the source, audited with ``columns``, is read again.
+
+    Raises
+    ------
+    ArgumentError
+        The file has no label column, or there are too many texts or pairs.
+    MissingExtraError
+        The extra of what is asked for is not installed.
+    """
+    if near is None and semantic is None:
+        return result
+    if columns.label is None:
+        raise ArgumentError("--near and --semantic are for a file with one label a row: name it with --label")
+    settings = result.settings
+    table = Table(level=settings.level, draws=settings.draws, seed=settings.seed)
+    form = {name: value for name, value in reading.items() if name not in ("engine", "master")}
+    labelled = _labelled(
+        source, table, columns.item, columns.label, settings.missing, settings.normalise, form
+    )
+    return replace(
+        result,
+        near=None if near is None else _by_characters(labelled, table, near, most),
+        semantic=None if semantic is None else _by_words(labelled, table, semantic, most, most_texts),
+    )
+
+
+def _by_characters(labelled: Labelled, table: Table, threshold: float, most: int) -> NearDuplicates:
+    made = sketch(labelled.texts, threshold=threshold, seed=table.seed)
+    pairs = near_pairs(made, threshold=threshold, most=most, seed=table.seed)
+    recall = made.bands.chance(threshold)
+    return tell(labelled, pairs, table, threshold=threshold, recall=recall, measure="jaccard")
+
+
+def _by_words(
+    labelled: Labelled, table: Table, threshold: float, most: int, most_texts: int
+) -> NearDuplicates:
+    words = read_word_vectors()
+    check_texts(len(labelled.texts), most_texts)
+    # a word has another piece at the start of a line than after a space
+    vectors = embed([text.replace(_JOIN, " ") for text in labelled.texts], words)
+    pairs = semantic_pairs(vectors, threshold=threshold, most=most)
+    used, place = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    sets = shingle_sets([labelled.texts[row] for row in used.tolist()])
+    shared = jaccard(sets, place[: len(pairs.first)], place[len(pairs.first) :])
+    return tell(
+        labelled, pairs, table, threshold=threshold, recall=1.0, measure="cosine", model=words.name,
+        background=background(vectors, seed=table.seed), also_near=shared >= ALSO_NEAR,
+    )  # fmt: skip
+
+
+def _labelled(
+    source: Any,
+    table: Table,
+    item: Sequence[str],
+    label: str,
+    missing: Sequence[str],
+    normalise: str,
+    reading: dict[str, Any],
+) -> Labelled:
+    """The different texts of a source with their labels, and d of exact repeats."""
+    from audit.grouping_files import group_files  # loads pandas
+
     with group_files(
         source, item=item, label=(label,), missing=missing, normalise=normalise, **reading
     ) as files:
-        exact = estimate_disagreement(files.patterns("first"), level=level, draws=draws, seed=seed)
+        exact = estimate_disagreement(
+            files.patterns("first"), level=table.level, draws=table.draws, seed=table.seed
+        )
         texts, shares = _texts(files, len(item))
-    made = sketch(texts, threshold=threshold, seed=seed)
-    pairs = near_pairs(made, threshold=threshold, most=most, seed=seed)
-    agree = np.asarray(shares[pairs.first].multiply(shares[pairs.second]).sum(axis=1)).ravel()
-    differ = 1.0 - agree
-    edges = np.linspace(threshold, 1.0, bins + 1)
-    parts = tuple(
-        _bin(pairs, differ, low, high, level=level, draws=draws, seed=seed)
-        for low, high in itertools.pairwise(edges.tolist())
-    )
-    return NearDuplicates(
-        threshold=threshold, texts=len(texts), pairs=len(pairs.first),
-        texts_in_pairs=len(np.union1d(pairs.first, pairs.second)), candidates=pairs.candidates,
-        recall=made.bands.chance(threshold), sampled=pairs.sampled, bins=parts,
-        exact=Estimate(estimate=exact.estimate, low=exact.low, high=exact.high, method=exact.method),
-        examples=tuple(_examples(pairs, differ, texts, shares, files.classes, show)), verdict=_verdict(parts, exact),
-    )  # fmt: skip
-
-
-def near_of(
-    source: Any, columns: Columns, settings: Settings, threshold: float, most: int, reading: dict[str, Any]
-) -> NearDuplicates:
-    """The near-duplicates of a source that was audited with these columns and settings; it is read once more."""
-    if columns.label is None or source == "-" or reading.get("engine") not in (None, "duckdb"):
-        raise ArgumentError("--near is for a file with one label a row that can be read twice, in DuckDB")
-    return near_duplicates(
-        source, item=columns.item, label=columns.label, threshold=threshold, missing=settings.missing,
-        normalise=settings.normalise, most=most, level=settings.level, draws=settings.draws, seed=settings.seed,
-        **{name: value for name, value in reading.items() if name not in ("engine", "master")},
-    )  # fmt: skip
+        return Labelled(texts=texts, shares=shares, classes=files.classes, exact=exact)
 
 
 def _texts(files: GroupedFiles, width: int) -> tuple[list[str], sparse.csr_array]:
@@ -124,72 +235,3 @@ def _texts(files: GroupedFiles, width: int) -> tuple[list[str], sparse.csr_array
     weights = 1.0 / np.repeat(sizes, sizes)
     shares = sparse.coo_array((weights, (rows, flat)), shape=(len(found), len(files.classes))).tocsr()
     return [text for text, _ in found], shares
-
-
-def _bin(
-    pairs: Pairs, differ: FloatArray, low: float, high: float, *, level: float, draws: int, seed: int
-) -> NearBin:
-    here = (pairs.similarity >= low - 1e-12) & (pairs.similarity < high - 1e-12)
-    first, second, scores = pairs.first[here], pairs.second[here], differ[here]
-    texts, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    clusters = _clusters(place[: len(first)], place[len(first) :], len(texts))
-    owner = clusters[place[: len(first)]]
-    count = int(owner.max(initial=-1)) + 1
-    means = np.bincount(owner, weights=scores, minlength=count) / np.maximum(
-        np.bincount(owner, minlength=count), 1
-    )
-    levels, items = np.unique(np.round(means, 9), return_counts=True)
-    d = item_mean(levels, items.astype(np.int64), level=level, draws=draws, seed=seed)
-    return NearBin(low=low, high=high, pairs=len(first), texts=len(texts), clusters=count, disagreement=d)
-
-
-def _clusters(first: IntArray, second: IntArray, texts: int) -> IntArray:
-    """The number of the cluster of each text; texts that a pair links are in one."""
-    graph = sparse.coo_array((np.ones(len(first)), (first, second)), shape=(texts, texts))
-    return np.asarray(connected_components(graph, directed=False)[1], np.int64)
-
-
-def _examples(
-    pairs: Pairs,
-    differ: FloatArray,
-    texts: Sequence[str],
-    shares: sparse.csr_array,
-    classes: Sequence[str],
-    show: int,
-) -> list[NearPair]:
-    order = np.lexsort((pairs.second, pairs.first, -pairs.similarity, -differ))
-    order = order[differ[order] > 0.0][:show]
-
-    def labels(row: int) -> tuple[str, ...]:
-        return tuple(classes[k] for k in shares.indices[shares.indptr[row] : shares.indptr[row + 1]])
-
-    return [
-        NearPair(
-            similarity=float(pairs.similarity[k]),
-            texts=(texts[pairs.first[k]], texts[pairs.second[k]]),
-            labels=(labels(int(pairs.first[k])), labels(int(pairs.second[k]))),
-        )
-        for k in order.tolist()
-    ]
-
-
-def _verdict(bins: Sequence[NearBin], exact: Disagreement) -> str:
-    top = next((part for part in reversed(bins) if part.clusters), None)
-    if top is None:
-        return "No near-duplicates: nothing to compare."
-    d = top.disagreement
-    if exact.estimate is None or d.low is None or exact.high is None or d.high is None or exact.low is None:
-        return "Without exact repeats there is nothing to hold their d against: near-duplicates may be other questions."
-    if d.low > exact.high:
-        return (
-            "The most alike pairs disagree more often than exact repeats: many are other questions, so they are no "
-            "repeats."
-        )
-    if d.high < exact.low:
-        return (
-            "The most alike pairs disagree less often than exact repeats: their labels may have been given together or "
-            "copied."
-        )
-    return (
-        "The most alike pairs disagree about as often as exact repeats; they still stay out of the headline."
-    )

@@ -152,7 +152,19 @@ Near = Annotated[
     float | None,
     typer.Option("--near", help="Also look for different texts at least so alike (0.5 to 1), and their d."),
 ]
-NearPairs = Annotated[int, typer.Option("--near-pairs", help="The most pairs that --near looks at.")]
+NearPairs = Annotated[
+    int, typer.Option("--near-pairs", help="The most pairs that --near looks at, or --semantic finds.")
+]
+Semantic = Annotated[
+    float | None,
+    typer.Option(
+        "--semantic",
+        help="Also look for different texts whose words are at least so alike (cosine, up to 1), and their d.",
+    ),
+]
+SemanticTexts = Annotated[
+    int, typer.Option("--semantic-texts", help="The most texts that --semantic compares, all with all.")
+]
 Interval = Annotated[
     Literal["wilson", "exact"],
     typer.Option("--interval", help="Interval of d when every item has two labels."),

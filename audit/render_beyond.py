@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from audit import render_words as words
-from audit.render_page import Row, Section, SectionTable
-from audit.results import AuditResult, Estimate, IdentifiedSet, LatentClasses, Rate
+from audit.render_page import Row, Section, SectionTable, with_limits
+from audit.results import AuditResult, IdentifiedSet, LatentClasses, Rate
+from audit.results_near import NearDuplicates
 
 __all__ = ["metric_line", "moments_sentence", "sections"]
 
@@ -43,7 +44,7 @@ def metric_line(result: AuditResult) -> str:
 
 def sections(result: AuditResult) -> tuple[Section, ...]:
     """The sections that this result has: other metrics, error rates, gold, near-duplicates."""
-    return (*_metrics(result), *_errors(result), *_gold(result), *_near(result))
+    return (*_metrics(result), *_errors(result), *_gold(result), *_near(result.near), *_near(result.semantic))
 
 
 def _metrics(result: AuditResult) -> Iterator[Section]:
@@ -138,7 +139,7 @@ def _latent(part: LatentClasses, title: str) -> Section:
     if not part.rates:
         return Section(anchor=anchor, title=title, sentences=(_given(part.reason),), level=3)
     mean = part.mean_error
-    sentences = [f"A label is wrong with chance {_estimate(mean)} ({words.integer(part.items)} items)."]
+    sentences = [f"A label is wrong with chance {with_limits(mean)} ({words.integer(part.items)} items)."]
     if part.fit_p_value is not None:
         what = "do the labels fit the model" if not part.raters else "do annotators err independently"
         sentences.append(f"{what[0].upper()}{what[1:]}? {words.p_value(part.fit_p_value)}.")
@@ -148,20 +149,20 @@ def _latent(part: LatentClasses, title: str) -> Section:
     named = [s for s in part.strata if s.value]
     if named:
         rows = [
-            Row(names=(s.value, c), values=(words.integer(s.items), _estimate(e)))
+            Row(names=(s.value, c), values=(words.integer(s.items), with_limits(e)))
             for s in named
             for c, e in zip(classes, s.prevalence, strict=True)
         ]
         tables.append(SectionTable(head=("stratum", "class", "items", "share of truths"), rows=tuple(rows)))
     elif part.strata:
         shares = [
-            Row(names=(c,), values=(_estimate(e),))
+            Row(names=(c,), values=(with_limits(e),))
             for c, e in zip(classes, part.strata[0].prevalence, strict=True)
         ]
         tables.append(SectionTable(head=("class", "share of truths"), rows=tuple(shares)))
     if part.raters:
         raters = [
-            Row(names=(r.value,), values=(words.integer(r.labels), _estimate(r.error)))
+            Row(names=(r.value,), values=(words.integer(r.labels), with_limits(r.error)))
             for r in part.raters[:_RATERS_SHOWN]
         ]
         tables.append(SectionTable(head=("annotator", "labels", "a label is wrong"), rows=tuple(raters)))
@@ -185,7 +186,7 @@ def _latent(part: LatentClasses, title: str) -> Section:
 
 def _square(rates: tuple[Rate, ...], classes: tuple[str, ...]) -> SectionTable:
     rows = tuple(
-        Row(names=(r.truth, r.label), values=(_estimate(r),))
+        Row(names=(r.truth, r.label), values=(with_limits(r),))
         for r in rates
         if len(classes) <= 6 or r.truth != r.label
     )
@@ -200,7 +201,7 @@ def _gold(result: AuditResult) -> Iterator[Section]:
     if gold.error.estimate is not None:
         sentences.append(
             f"{words.integer(gold.labels)} labels of {words.integer(gold.items)} items have a gold label; "
-            f"{_estimate(gold.error)} of them differ from it, so a label scores "
+            f"{with_limits(gold.error)} of them differ from it, so a label scores "
             f"{words.number(1.0 - gold.error.estimate)} against gold."
         )
         if gold.flip_rate is not None:
@@ -211,37 +212,38 @@ def _gold(result: AuditResult) -> Iterator[Section]:
     yield Section(anchor="gold", title="Against gold labels", sentences=tuple(sentences))
 
 
-def _near(result: AuditResult) -> Iterator[Section]:
-    near = result.near
+def _near(near: NearDuplicates | None) -> Iterator[Section]:
     if near is None:
         return
     told = (
         f"{words.integer(near.pairs)} pairs of {words.integer(near.texts_in_pairs)} texts are alike at "
-        f"{near.threshold:g} or more, of {words.integer(near.texts)} different texts (shared part of the runs of five "
-        f"characters). {near.verdict} Near-duplicates never enter the headline."
+        f"{near.threshold:g} or more, of {words.integer(near.texts)} different texts."
     )
+    sentences = [told, near.meaning, f"{near.verdict} Near-duplicates never enter the headline."]
+    if near.sampled:
+        sentences.append("Groups of hundreds of near-equal texts were paired in part.")
+    cosine = near.measure == "cosine"
     rows = [
         Row(
             values=(
-                f"{part.low:.2f} to {part.high:.2f}", words.integer(part.pairs), words.integer(part.clusters),
-                _estimate(part.disagreement) if part.clusters else "-",
+                f"{part.low:.2f} to {part.high:.2f}", words.integer(part.pairs),
+                *(() if part.also_near is None else (words.integer(part.also_near),)),
+                words.integer(part.clusters),
+                with_limits(part.disagreement) if part.clusters else "-",
             ),
             drawn=part.disagreement,
         )
         for part in near.bins
     ]  # fmt: skip
-    rows.append(Row(values=("equal", "", "", _estimate(near.exact)), drawn=near.exact))
-    sentences = [told]
-    if near.sampled:
-        sentences.append("Groups of hundreds of near-equal texts were paired in part.")
-    head = ("similarity", "pairs", "clusters", "d")
-    tables = (SectionTable(head=head, rows=tuple(rows)),)
-    yield Section(anchor="near", title="Near-duplicates", sentences=tuple(sentences), tables=tables)
-
-
-def _estimate(part: Estimate) -> str:
-    limits = words.interval(part)
-    return words.number(part.estimate) + (f" ({limits})" if limits else "")
+    blank = ("",) * (3 if cosine else 2)
+    rows.append(Row(values=("equal", *blank, with_limits(near.exact)), drawn=near.exact))
+    head = ("similarity", "pairs", *(("alike in characters",) if cosine else ()), "clusters", "d")
+    yield Section(
+        anchor="semantic" if cosine else "near",
+        title="Near-duplicates by their words" if cosine else "Near-duplicates",
+        sentences=tuple(sentences),
+        tables=(SectionTable(head=head, rows=tuple(rows)),),
+    )
 
 
 def _given(reason: str | None, *, head: str = "Not given") -> str:

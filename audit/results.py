@@ -314,6 +314,7 @@ class AuditResult(Result):
     errors: ErrorRates | None = None
     gold: GoldCheck | None = None
     near: NearDuplicates | None = None
+    semantic: NearDuplicates | None = None
     alarms: tuple[Alarm, ...] = ()
     settings: Settings
     conflicts: tuple[ConflictGroup, ...] = field(default=(), metadata={"json": False})

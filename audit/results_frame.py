@@ -44,10 +44,10 @@ def estimate_rows(result: AuditResult) -> Iterator[Line]:
         yield from _errors(result.errors)
     if result.gold is not None:
         yield _row("gold_error", result.gold.error, items=result.gold.items)
-    if result.near is not None:
-        for bin_ in result.near.bins:
+    for quantity, near in (("near", result.near), ("semantic", result.semantic)):
+        for bin_ in near.bins if near is not None else ():
             value = f"{bin_.low:.2f} to {bin_.high:.2f}"
-            yield _row("near", bin_.disagreement, items=bin_.clusters, column="similarity", value=value)
+            yield _row(quantity, bin_.disagreement, items=bin_.clusters, column="similarity", value=value)
 
 
 def _errors(errors: ErrorRates) -> Iterator[Line]:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from audit.results_base import Estimate, Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NearBin", "NearDuplicates", "NearPair"]
+__all__ = ["Measure", "NearBin", "NearDuplicates", "NearPair"]
+
+Measure = Literal["jaccard", "cosine"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NearBin(Result):
-    """Pairs of a similarity in [``low``, ``high``): how many, of how many texts, in how many clusters, and their d.
+    """Pairs of a similarity in [``low``, ``high``), the last class with its end: how many, of how many texts, in how
+    many clusters, and their d.
 
     ``disagreement`` is the chance that two labels, one of each text, differ: the mean over clusters (texts that
-    near-duplicates link), each once.
+    near-duplicates link), each once. ``also_near`` as in :class:`NearDuplicates`.
     """
 
     low: float
     high: float
     pairs: int
+    also_near: int | None = None
     texts: int
     clusters: int
     disagreement: Estimate
@@ -44,11 +48,20 @@ class NearDuplicates(Result):
 
     ``recall`` is the chance that a pair at the threshold is found; ``candidates`` were compared exactly. ``sampled``
     says that groups of hundreds of near-equal texts were paired in part.
+
+    ``measure`` is what alike means: the shared part of the runs of five characters (Jaccard), or the cosine of the
+    texts' vectors. Only the cosine has a ``model`` that makes the vectors, a ``background`` (one pair in a hundred of
+    texts taken at random is more alike) and ``also_near``: how many of the pairs share most of their characters too,
+    so that a search for characters would have found them.
     """
 
+    measure: Measure
+    model: str | None = None
     threshold: float
+    background: float | None = None
     texts: int
     pairs: int
+    also_near: int | None = None
     texts_in_pairs: int
     candidates: int
     recall: float
@@ -57,6 +70,16 @@ class NearDuplicates(Result):
     bins: tuple[NearBin, ...]
     examples: tuple[NearPair, ...]
     verdict: str
+
+    @property
+    def meaning(self) -> str:
+        """What alike means, and what the pairs share besides, in words."""
+        if self.measure == "jaccard":
+            return "Alike: the shared part of the runs of five characters."
+        told = "Alike: the cosine of the mean vectors of the words, whatever their order"
+        if self.background is not None:
+            told += f"; one pair in a hundred of texts taken at random is above {self.background:.2f}"
+        return f"{told}. {self.also_near or 0:,} of the pairs share most of their characters too."
 
     def summary(self) -> str:
         """The table of d by similarity, and a sentence on it."""
@@ -70,13 +93,13 @@ class NearDuplicates(Result):
             for part in self.bins
         ]
         lines.append(f"{'equal':14} {'':>9} {'':>9}  {self.exact.text()}")
-        return "\n".join([*lines, self.verdict])
+        return "\n".join([*lines, self.meaning, self.verdict])
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each class of similarity."""
         import pandas as pd
 
-        names = ("low", "high", "pairs", "texts", "clusters")
+        names = ("low", "high", "pairs", "also_near", "texts", "clusters")
         rows = [
             {**{name: getattr(part, name) for name in names}, "disagreement": part.disagreement.estimate}
             for part in self.bins

@@ -1,11 +1,13 @@
-"""Near-duplicates among 100,000 texts: our search against datasketch's, in one run.
+"""Near-duplicates among 100,000 texts: our searches against datasketch's and scikit-learn's, in one run.
 
-Both find the pairs at least .8 alike among the same texts (runs of five characters, exact similarity afterwards).
-datasketch is no dependency of this project: pip install datasketch. Printed: seconds of each (median of the interleaved
-runs), their ratio, and the share of each other's pairs they found.
+By characters, ours and datasketch's find the pairs at least .8 alike among the same texts (runs of five characters,
+exact similarity afterwards). With --semantic, ours and scikit-learn's neighbours within a radius (brute force, cosine)
+find the pairs of the same vectors with a cosine of at least .99. datasketch is no dependency of this project: pip
+install datasketch. Printed: seconds of each (median of the interleaved runs), their ratio, and the pairs they found.
 
     python benchmarks/near_speed.py                 # 100,000 texts, five runs of each: half an hour or so
     python benchmarks/near_speed.py --texts 10000
+    python benchmarks/near_speed.py --semantic --texts 20000
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from audit.near import SHINGLE, near_pairs, sketch
+from audit.reading_vectors import read_word_vectors
+from audit.semantic import Vectors, embed, semantic_pairs
 
 Found = set[tuple[int, int]]
+_COSINE = 0.99
 
 
 def texts_of(count: int, seed: int = 0) -> list[str]:
@@ -66,32 +71,60 @@ def datasketch(texts: list[str]) -> Found:
     return pairs
 
 
+def semantic(vectors: Vectors) -> Found:
+    """The pairs of close vectors that this project finds."""
+    found = semantic_pairs(vectors, threshold=_COSINE)
+    return set(zip(found.first.tolist(), found.second.tolist(), strict=True))
+
+
+def neighbours(vectors: Vectors) -> Found:
+    """The pairs of close vectors that scikit-learn finds."""
+    from sklearn.neighbors import NearestNeighbors
+
+    index = NearestNeighbors(radius=1.0 - _COSINE, metric="cosine", algorithm="brute").fit(vectors)
+    near = index.radius_neighbors(vectors, return_distance=False)
+    return {(row, int(other)) for row, others in enumerate(near) for other in others if other > row}
+
+
+def race(contests: dict[str, Callable[[], Found]], runs: int, heading: str) -> None:
+    """Time two searches in turn, and print their medians, the ratio and the pairs."""
+    seconds: dict[str, list[float]] = {name: [] for name in contests}
+    found: dict[str, Found] = {}
+    for _ in range(runs):
+        for name, contest in contests.items():
+            start = time.perf_counter()
+            found[name] = contest()
+            seconds[name].append(time.perf_counter() - start)
+    (us, them), (ours, theirs) = contests, found.values()
+    mine, peers = statistics.median(seconds[us]), statistics.median(seconds[them])
+    print(heading)
+    print(f"{us} {mine:.1f} s, {them} {peers:.1f} s: {peers / mine:.1f} x")
+    print(f"pairs: {us} {len(ours):,}, {them} {len(theirs):,}, both {len(ours & theirs):,}")
+
+
 def main() -> None:
     """Time both and print the ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--texts", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--semantic", action="store_true", help="vectors of words, against scikit-learn")
     options = parser.parse_args()
+    texts = texts_of(options.texts)
+    heading = f"{len(texts):,} texts, {options.runs} runs of each"
+    if options.semantic:
+        import sklearn
+
+        vectors = embed(texts, read_word_vectors())
+        contests = {"ours": lambda: semantic(vectors), "scikit-learn": lambda: neighbours(vectors)}
+        race(contests, options.runs, f"{heading}, scikit-learn {sklearn.__version__}")
+        return
     try:
         import datasketch as peer
     except ImportError:
         print("datasketch is not installed, so there is nothing to compare with: pip install datasketch")
         return
-    texts = texts_of(options.texts)
-    seconds: dict[str, list[float]] = {"ours": [], "datasketch": []}
-    found: dict[str, Found] = {}
-    contests: dict[str, Callable[[list[str]], Found]] = {"ours": ours, "datasketch": datasketch}
-    for _ in range(options.runs):
-        for name, contest in contests.items():
-            start = time.perf_counter()
-            found[name] = contest(texts)
-            seconds[name].append(time.perf_counter() - start)
-    medians = {name: statistics.median(values) for name, values in seconds.items()}
-    both = len(found["ours"] & found["datasketch"])
-    print(f"{len(texts):,} texts, {options.runs} runs, datasketch {peer.__version__}")
-    us, them = medians["ours"], medians["datasketch"]
-    print(f"ours {us:.1f} s, datasketch {them:.1f} s: {them / us:.1f} x")
-    print(f"pairs: ours {len(found['ours']):,}, datasketch {len(found['datasketch']):,}, both {both:,}")
+    contests = {"ours": lambda: ours(texts), "datasketch": lambda: datasketch(texts)}
+    race(contests, options.runs, f"{heading}, datasketch {peer.__version__}")
 
 
 if __name__ == "__main__":
