@@ -111,3 +111,24 @@ def test_help_names_every_option(command: str) -> None:
     assert done.code == 0
     for option in ("--dry-run", "--reopen", "--quiet", "--format"):
         assert option in done.out
+
+
+def test_a_dry_run_of_one_rung_tells_that_rung_alone(settings: Path) -> None:
+    settings.write_text(settings.read_text().replace("[grpo]", "[grpo]\nvllm = true", 1))
+    shape = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 500}
+    (settings.parent / "model").mkdir(exist_ok=True)
+    (settings.parent / "model" / "config.json").write_text(json.dumps(shape))
+    told = {}
+    for rung in ("sft-noisy", "grpo", "traces", "cot-sft"):
+        ran = run("train", "rung", rung, settings, "--dry-run")
+        assert ran.code == 0, ran.err
+        told[rung] = ran.out
+    assert "a step of SFT" in told["sft-noisy"]
+    assert not [word for word in ("GRPO", "generation", "vllm") if word in told["sft-noisy"]]
+    assert all(
+        word in told["grpo"] for word in ("a step of SFT", "of GRPO", "generation", "vllm")
+    )  # and its parent
+    assert "Memory" not in told["traces"]
+    assert "memory" not in told["traces"]
+    assert "generation" in told["cot-sft"]  # its thoughts are written at the evaluation
+    assert "GRPO" not in told["cot-sft"]

@@ -19,6 +19,7 @@ from train.compare import compare_runs
 from train.compare_render import html, markdown, text
 from train.compare_results import RunComparison
 from train.compare_stats import arm_difference, holm, run_metrics, seed_interval, swap_p_value
+from train.words import place_name
 
 LABELS = ["1"] * 40 + ["0"] * 160
 
@@ -228,7 +229,7 @@ def test_what_cannot_be_compared_is_left_out_with_its_reason(runs: Path) -> None
     assert "--common" in why["fewer"]
     assert "1 items have other labels" in why["other-key"]
     assert "run.json cannot be read" in why["broken"]
-    assert all(f"Left out: {runs / name}" in c.summary() for name in why)
+    assert all(f"Left out: {place_name(str(runs / name))}:" in c.summary() for name in why)
 
 
 def test_items_in_common_only_on_request(runs: Path) -> None:

@@ -107,13 +107,13 @@ def test_whole_numbers_with_a_point_are_the_same_labels():
 
 
 def test_a_file_without_scores_names_the_option():
-    with pytest.raises(InputError, match=r"no column 'label', only item, score.*--label COLUMN"):
+    with pytest.raises(InputError, match=r"no column 'label' \(--label\); there are item, score"):
         read_scores(table(label=None))
     with pytest.raises(InputError, match=r"no column 'split'.*leave --split out"):
         read_scores(table(), split="test")
     with pytest.raises(InputError, match=r"no column 'score'.*--score COLUMN names it"):
         read_scores(table(score=None), need_scores=True)
-    with pytest.raises(InputError, match=r"no column 'page'.*--cluster COLUMN"):
+    with pytest.raises(InputError, match=r"no column 'page' \(--cluster\)"):
         read_scores(table(), cluster="page")
 
 
@@ -128,7 +128,7 @@ def test_a_file_without_scores_names_the_option():
         ({"score": ["0.2", "inf", "0.1"]}, "row 2 has the score inf"),
         ({"score": [None, None, None]}, "neither scores nor predictions"),
         ({"score": None}, "no column 'score', only item, label"),
-        ({"label": None}, "no column 'label', only item, score"),
+        ({"label": None}, "no column 'label' (--label); there are item, score"),
         ({"ambiguous": ["yes", "perhaps", "no"]}, "row 2 is 'perhaps' in the column ambiguous"),
     ],
 )

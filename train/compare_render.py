@@ -9,12 +9,12 @@ from audit.render_words import visible
 from audit.results import Estimate
 from train.compare_folders import Run
 from train.compare_results import RunComparison, RunRow
-from train.compare_words import metric_name
 from train.page import Heading, Part, Picture, Table, Words, page
 from train.pictures import Dot, Line, Rule, chart, dots
 from train.pressure_band import band_rules, band_sentence
 from train.pressure_words import limits, signed
 from train.tables import Cell, aligned, escaped, pipes
+from train.words import metric_name
 
 __all__ = ["html", "markdown", "text"]
 

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING
 
 from train.pressure_band import CLEAN_SENTENCE
 from train.pressure_words import limits, signed
+from train.words import metric_name, place_name
 
 if TYPE_CHECKING:
     from train.compare_results import Difference, RunComparison
 
-__all__ = ["difference_verdict", "headline", "metric_name", "notes", "p_words"]
-
-
-def metric_name(metric: str) -> str:
-    """``balanced_accuracy`` in words; names in capitals stay so."""
-    return {"mcc": "MCC", "f1": "F1", "auc": "AUC"}.get(metric, metric.replace("_", " "))
+__all__ = ["difference_verdict", "headline", "notes", "p_words"]
 
 
 def p_words(p: float | None) -> str:
@@ -78,7 +74,7 @@ def notes(c: RunComparison) -> tuple[str, ...]:
                     "No run recorded its accuracy against the labels as they came (a column noisy in its scores), so "
                     "none is placed in the band."
                 )
-    out += [f"Left out: {one.path}: {one.reason}" for one in c.left_out]
+    out += [f"Left out: {place_name(one.path)}: {one.reason}" for one in c.left_out]
     told = dict.fromkeys(f"{r.name}: {note}" for r in c.sources for note in r.scores.notes)
     out += list(told)[:12]
     return tuple(out)

@@ -19,6 +19,7 @@ from train.run_folder import RunFolder
 from train.rungs import Job, jobs_of, run_rung, settings_of
 from train.task import load_examples
 from train.traces_rung import REPORT, TracesMissingError
+from train.words import metric_name
 
 if TYPE_CHECKING:
     from train.compare_results import RunComparison
@@ -60,7 +61,7 @@ class LadderResult(Result):
     def summary(self) -> str:
         """The report on the traces, the runs as a table, and their comparison."""
         names = ("accuracy", "balanced_accuracy", "auc")
-        head = ("run", "validation", *(f"test {name.replace('_', ' ')}" for name in names))
+        head = ("run", "validation", *(f"test {metric_name(name)}" for name in names))
         table = [head]
         for run in self.runs:
             validation, test = run.metrics.get("validation", {}), run.metrics.get("test", {})

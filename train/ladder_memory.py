@@ -38,7 +38,7 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory(Result):
-    """Gigabytes by part; None where the model's shape is not known."""
+    """Gigabytes by part; None for a step that no rung takes, and for all three where the shape is not known."""
 
     weights: float
     adapter: float
@@ -59,10 +59,9 @@ class Memory(Result):
             return (
                 f"Memory, GB: {base}; the rest depends on the model's config.json, which is not on this disk"
             )
-        return (
-            f"Memory, GB, a rough estimate for one process: {base}, a step of SFT {self.sft:.1f}, of GRPO "
-            f"{self.grpo:.1f}, generation {self.generation:.1f}: {self.peak:.1f} at most"
-        )
+        named = (("a step of SFT", self.sft), ("a step of GRPO", self.grpo), ("generation", self.generation))
+        steps = ", ".join(f"{name} {size:.1f}" for name, size in named if size is not None)
+        return f"Memory, GB, a rough estimate for one process: {base}, {steps}: {self.peak:.1f} at most"
 
 
 def read_shape(name: str) -> Shape | None:
@@ -119,8 +118,8 @@ def estimate_memory(config: Config, shape: Shape, *, prompt: int) -> Memory:
             generation=None,
         )  # fmt: skip
     trained = shape.layers * r * (4 * 2 * shape.hidden + 3 * (shape.hidden + shape.inner))
-    grpo = config.grpo
-    thinks = {"cot-sft", "grpo-think"} & set(config.run.rungs)
+    grpo, rungs = config.grpo, set(config.run.rungs)
+    thinks = {"cot-sft", "grpo-think"} & rungs
     cap = max(grpo.think_cap, *grpo.more_caps, grpo.cap) if thinks else grpo.cap
     answer = (config.teacher.cap or grpo.think_cap) if thinks else 8
     checkpointed = config.model.device != "cpu" and config.model.dtype == "bfloat16"
@@ -136,7 +135,9 @@ def estimate_memory(config: Config, shape: Shape, *, prompt: int) -> Memory:
     return Memory(
         weights=weights / _GB,
         adapter=16 * trained / _GB,
-        sft=step(sft_tokens, sft_tokens) / _GB,
-        grpo=step(rows * (prompt + cap), rows * cap) / _GB,
-        generation=drawn * shape.layers * shape.cached * size / _GB,
+        sft=step(sft_tokens, sft_tokens) / _GB
+        if rungs & {"sft-noisy", "sft-clean", "sft-matched", "cot-sft"}
+        else None,
+        grpo=step(rows * (prompt + cap), rows * cap) / _GB if rungs & {"grpo", "grpo-think"} else None,
+        generation=drawn * shape.layers * shape.cached * size / _GB if "grpo" in rungs or thinks else None,
     )

@@ -100,13 +100,14 @@ def plan_ladder(config: Config) -> Plan:
     notes += _trl_notes(config)
     notes += _teacher_notes(config)
     notes += _device_notes(config)
-    shape = read_shape(config.model.name)
     memory = None
-    if shape is None:
+    if set(config.run.rungs) == {"traces"}:
+        shape = None  # asks the teacher, and trains nothing
+    elif (shape := read_shape(config.model.name)) is None:
         notes.append(
             "memory is not known: the model's config.json is not on this disk and its name tells no size"
         )
-    else:
+    if shape is not None:
         longest = prompts[1] if prompts else config.model.max_prompt
         memory = estimate_memory(config, shape, prompt=longest)
     train = examples["train"]
@@ -284,6 +285,6 @@ def _device_notes(config: Config) -> list[str]:
     gpu = torch.cuda.is_available()
     if config.model.device.startswith("cuda") and not gpu:
         return [f"model.device is {config.model.device!r} and there is no GPU here"]
-    if config.grpo.vllm and not gpu:
+    if config.grpo.vllm and not gpu and {"grpo", "grpo-think"} & set(config.run.rungs):
         return ["grpo.vllm needs a GPU, and there is none here"]
     return []

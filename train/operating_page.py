@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from train.metrics import DECISION_METRICS
 from train.operating_match import Match
 from train.operating_results import Curve, OperatingPoint, figure
-from train.operating_verdict import NAMES
 from train.page import Heading, Part, Picture, Table, Words, page
 from train.pictures import Line, Rule, chart
+from train.words import metric_name, place_name
 
 __all__ = ["operating_page"]
 
@@ -23,8 +23,8 @@ def operating_page(result: OperatingPoint) -> str:
     units = "" if result.clusters is None else f" in {result.clusters:,} clusters"
     parts.append(
         Words(
-            f"{result.source}: {result.n:,} rows{units}, {result.positives:,} positive ({result.positive}). AUC "
-            f"{figure(result.auc)}, average precision {figure(result.average_precision)}."
+            f"{place_name(result.source)}: {result.n:,} rows{units}, {result.positives:,} positive "
+            f"({result.positive}). AUC {figure(result.auc)}, average precision {figure(result.average_precision)}."
         )
     )
     if result.against is not None:
@@ -57,9 +57,9 @@ def _matched(result: OperatingPoint, match: Match) -> list[Part]:
         ours, theirs = limits.get(name, (None, None))
         ends = "" if part.low is None or part.high is None else f" ({part.low:+.4f} to {part.high:+.4f})"
         told = None if part.estimate is None else f"{part.estimate:+.4f}{ends}"
-        rows.append([NAMES[name], _four(ours), _four(theirs), told])
+        rows.append([metric_name(name), _four(ours), _four(theirs), told])
     caption = (
-        f"{match.source} against ours, cut {cut} for its {NAMES[match.on]} of {match.target:.4f}"
+        f"{place_name(match.source)} against ours, cut {cut} for its {metric_name(match.on)} of {match.target:.4f}"
         f"{'' if match.exact else ' (between two neighbouring thresholds)'}; difference: theirs less ours"
     )
     return [
@@ -91,7 +91,9 @@ def _roc(result: OperatingPoint) -> str:
     if result.against is not None:
         theirs = result.against.theirs
         other = theirs["specificity"]
-        lines += _dot(result.against.source, None if other is None else 1.0 - other, theirs["recall"])
+        lines += _dot(
+            place_name(result.against.source), None if other is None else 1.0 - other, theirs["recall"]
+        )
     return chart(
         "ROC curve",
         lines,
@@ -108,7 +110,9 @@ def _precision(result: OperatingPoint) -> str:
     lines += _dot("best", best["recall"].estimate, best["precision"].estimate)
     if result.against is not None:
         lines += _dot(
-            result.against.source, result.against.theirs["recall"], result.against.theirs["precision"]
+            place_name(result.against.source),
+            result.against.theirs["recall"],
+            result.against.theirs["precision"],
         )
     share = result.positives / result.n
     return chart(
@@ -126,7 +130,7 @@ def _sweep(result: OperatingPoint) -> str:
         nan = float("nan")
         lines.append(
             Line(
-                NAMES[metric], [v or 0.0 for v in x], [nan if v is None else v for v in y],
+                metric_name(metric), [v or 0.0 for v in x], [nan if v is None else v for v in y],
                 [nan if v is None else v for v in low], [nan if v is None else v for v in high],
             )
         )  # fmt: skip
@@ -147,6 +151,6 @@ def _table(result: OperatingPoint) -> Table:
         )
     return Table(
         "Metrics of each threshold",
-        ("threshold", "called positive", *(NAMES[m] for m in DECISION_METRICS)),
+        ("threshold", "called positive", *(metric_name(m) for m in DECISION_METRICS)),
         rows,
     )

@@ -11,7 +11,7 @@ from audit.render_words import visible
 from audit.results import Estimate, Result
 from train.metrics import DECISION_METRICS
 from train.operating_match import Match
-from train.operating_verdict import NAMES
+from train.words import metric_name, place_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,13 +122,15 @@ class OperatingPoint(Result):
         units = f" in {self.clusters:,} clusters" if self.clusters is not None else ""
         told += [
             self.best_sentence(),
-            f"{self.source}: {self.n:,} rows{units}, {self.positives:,} positive ({self.positive}); AUC "
+            f"{place_name(self.source)}: {self.n:,} rows{units}, {self.positives:,} positive ({self.positive}); AUC "
             f"{figure(self.auc)}, average precision {figure(self.average_precision)} ({self.level:.0%} intervals).",
         ]
         for sentence in told:
             yield from wrapped(sentence)
         yield ""
-        head = "".join(f"{NAMES[m].replace('balanced accuracy', 'balanced'):>12}" for m in DECISION_METRICS)
+        head = "".join(
+            f"{metric_name(m).replace('balanced accuracy', 'balanced'):>12}" for m in DECISION_METRICS
+        )
         yield f"{'threshold':<16}{'positive':>8}{head}"
         for point in (self.own, self.best.point, *self.sweep[1::2]):
             name = {"sweep": "", "best": "best  "}.get(point.name, point.name)
@@ -159,7 +161,8 @@ class OperatingPoint(Result):
         yield ""
         cut = "above every score" if match.threshold is None else f"{match.threshold:.4g}"
         yield from wrapped(
-            f"{match.source} against ours, cut at {cut} for its {NAMES[match.on]} of {match.target:.4f}"
+            f"{place_name(match.source)} against ours, cut at {cut} for its {metric_name(match.on)} of "
+            f"{match.target:.4f}"
         )
         if not match.exact:
             yield "  no single threshold gives it exactly: ours lies between two neighbouring ones"
@@ -168,9 +171,9 @@ class OperatingPoint(Result):
         yield f"  {'':<18}{'ours':>8}{'theirs':>8}{'difference':>12}   {self.level:.0%} interval"
         for name, part in match.differences.items():
             ours, theirs = match.ours[name], match.theirs[name]
-            yield f"  {NAMES[name]:<18}{_cell(ours):>8}{_cell(theirs):>8}{_limits(part)}"
+            yield f"  {metric_name(name):<18}{_cell(ours):>8}{_cell(theirs):>8}{_limits(part)}"
         for name, part in self.ranking.items():
-            yield f"  {NAMES[name]:<18}{'':>16}{_limits(part)}"
+            yield f"  {metric_name(name):<18}{'':>16}{_limits(part)}"
 
 
 def wrapped(sentence: str, *, indent: str = "") -> list[str]:

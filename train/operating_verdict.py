@@ -9,17 +9,11 @@ from typing import Literal
 from scipy import special
 
 from audit.results import Estimate
+from train.words import metric_name, place_name
 
-__all__ = ["NAMES", "Verdict", "changed", "judge", "rows_needed", "told"]
+__all__ = ["Verdict", "changed", "judge", "rows_needed", "told"]
 
 Verdict = Literal["threshold shift", "likely threshold shift", "gain", "loss", "unclear", "degenerate"]
-
-#: What the metrics are called in a text.
-NAMES = {
-    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "precision": "precision", "recall": "recall",
-    "specificity": "specificity", "f1": "F1", "mcc": "MCC", "share": "share called positive", "auc": "AUC",
-    "average_precision": "average precision",
-}  # fmt: skip
 
 
 def judge(
@@ -105,11 +99,12 @@ def told(
     same: float,
 ) -> str:
     """The verdict as one or two sentences with its figures."""
-    at = f"at its {NAMES[on]} of {target:.3f}"
+    source = place_name(source)
+    at = f"at its {metric_name(on)} of {target:.3f}"
     if verdict == "degenerate":
         return (
-            f"No verdict on {source}: a run that gives (nearly) all {n:,} rows one answer, or whose {NAMES[on]} no "
-            "threshold reaches, has no operating point to compare. Try another --match."
+            f"No verdict on {source}: a run that gives (nearly) all {n:,} rows one answer, or whose {metric_name(on)} "
+            "no threshold reaches, has no operating point to compare. Try another --match."
         )
     known = {m: d for m in compared if (d := found[m]).estimate is not None}
     largest = max((abs(d.estimate or 0.0) for d in known.values()), default=math.nan)
@@ -154,7 +149,7 @@ def told(
 
 
 def _list(metrics: Sequence[str], found: Mapping[str, Estimate]) -> str:
-    return ", ".join(f"{NAMES[m]} ({found[m].estimate or 0.0:+.4f})" for m in metrics)
+    return ", ".join(f"{metric_name(m)} ({found[m].estimate or 0.0:+.4f})" for m in metrics)
 
 
 def _round(rows: int | None) -> str:

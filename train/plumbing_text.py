@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from audit.render_words import integer, percent, visible
 from audit.results import Estimate
 from train.plumbing_results import PlumbingReport, Share, Slope, Step, Test
+from train.words import place_name
 
 __all__ = [
     "CAVEAT",
@@ -73,8 +74,9 @@ def source_sentence(report: PlumbingReport) -> str:
     cap = f", cap {source.cap:,.0f}" if source.cap is not None else ""
     unit = f"lengths in {source.length_unit}" if source.length_unit else "lengths unknown"
     return (
-        f"{source.source} ({source.form}): {integer(source.rollouts)} rollouts{unpaid} in {integer(source.groups)} "
-        f"groups of {source.group_size}, {integer(source.items)} items, {integer(source.steps)} steps; {unit}{cap}."
+        f"{place_name(source.source)} ({source.form}): {integer(source.rollouts)} rollouts{unpaid} in "
+        f"{integer(source.groups)} groups of {source.group_size}, {integer(source.items)} items, "
+        f"{integer(source.steps)} steps; {unit}{cap}."
     )
 
 

@@ -13,6 +13,7 @@ from train.pressure_results import Final, PressureReport
 from train.pressure_stats import expected_maximum
 from train.pressure_words import limits, signed
 from train.tables import Cell, aligned
+from train.words import metric_name
 
 __all__ = ["html", "text"]
 
@@ -28,7 +29,7 @@ _MOST_ROWS = 40
 
 def text(report: PressureReport) -> str:
     """The verdict, the looks, the final models and the placed scores as plain text."""
-    out = [*report.verdict, "", f"Looks ({report.metric})"]
+    out = [*report.verdict, "", f"Looks ({metric_name(report.metric)})"]
     out += aligned(_look_columns(), _look_rows(report))
     if report.finals:
         out += ["", "Final models", *aligned(_final_columns(report), _final_rows(report))]
@@ -45,7 +46,11 @@ def html(report: PressureReport) -> str:
     parts: list[Part] = [Words(sentence, "verdict") for sentence in report.verdict]
     parts.append(Heading("Looks"))
     parts.append(
-        Table(f"Evaluations by split and family ({report.metric})", _look_columns(), _look_rows(report))
+        Table(
+            f"Evaluations by split and family ({metric_name(report.metric)})",
+            _look_columns(),
+            _look_rows(report),
+        )
     )
     parts.append(Picture(_course(report), "Every evaluation in the ledger's order, with its interval."))
     if report.finals:
@@ -146,7 +151,7 @@ def _course(report: PressureReport) -> str:
                 [s.score.high for s in held], "points",
             )
         )  # fmt: skip
-    name = report.metric.replace("_", " ")
+    name = metric_name(report.metric)
     return chart(f"Each look: {name}", lines, x_label="evaluation", y_label=name)
 
 
@@ -161,7 +166,7 @@ def _drops(report: PressureReport) -> str:
         lines.append(Line("most that choosing gains", ks[: len(curve)], curve))
     return chart(
         "Validation less holdout, by the number of models tried", lines, x_label="models scored on validation before",
-        y_label=f"drop in {report.metric.replace('_', ' ')}", rules=[Rule(0.0, "no drop")],
+        y_label=f"drop in {metric_name(report.metric)}", rules=[Rule(0.0, "no drop")],
     )  # fmt: skip
 
 

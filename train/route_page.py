@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from audit.results import Estimate
 from train.operating_results import figure
-from train.operating_verdict import NAMES
 from train.page import Heading, Part, Picture, Table, Words, page
 from train.pictures import Line, Rule, chart
 from train.route_results import Route, signed
+from train.words import metric_name
 
 __all__ = ["route_page"]
 
@@ -103,7 +103,7 @@ def _curve(result: Route) -> str:
         "Cascade",
         lines,
         x_label="share of items sent to b",
-        y_label=NAMES[result.metric],
+        y_label=metric_name(result.metric),
         x_range=(0.0, 1.0),
         rules=rules,
     )
@@ -116,7 +116,7 @@ def _gain(result: Route) -> str:
         _line("over always b", x, [p.over_b for p in result.cascade]),
     ]
     return chart(
-        "Difference", lines, x_label="share of items sent to b", y_label=NAMES[result.metric], x_range=(0.0, 1.0),
+        "Difference", lines, x_label="share of items sent to b", y_label=metric_name(result.metric), x_range=(0.0, 1.0),
         rules=[Rule(0.0, "no difference", "y")],
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def _cascade(result: Route) -> Table:
             [f"{p.share:.0%}", *parts, *([f"{p.cost:,.6g}", f"{p.cost_random:,.6g}"] if costs else [])]
         )
     more = ("cost of 1,000", "at random") if costs else ()
-    return Table(f"Cascades; differences in {NAMES[result.metric]}", (*head, *more), rows)
+    return Table(f"Cascades; differences in {metric_name(result.metric)}", (*head, *more), rows)
 
 
 def _bands(result: Route) -> Table:

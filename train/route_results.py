@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from audit.results import Estimate, Result
 from train.operating_results import figure, wrapped
-from train.operating_verdict import NAMES
+from train.words import metric_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +181,7 @@ class Route(Result):
         yield f"b less a: accuracy {signed(table.accuracy)}, balanced accuracy {signed(table.balanced_accuracy)}"
         yield ""
         costs = self.cost_a is not None
-        head = f"{'to b':<6}{NAMES[self.metric]:>24}{'over random':>28}{'over always b':>28}"
+        head = f"{'to b':<6}{metric_name(self.metric):>24}{'over random':>28}{'over always b':>28}"
         yield head + (f"{'cost/1,000':>12}" if costs else "")
         for point in self.cascade[::2]:
             part = point.accuracy if self.metric == "accuracy" else point.balanced_accuracy

@@ -7,8 +7,8 @@ from typing import Any
 
 from audit.results import Estimate
 from train.operating_results import figure
-from train.operating_verdict import NAMES
 from train.route_results import Ambiguity, OracleGap, signed
+from train.words import metric_name
 
 __all__ = ["sentences"]
 
@@ -19,7 +19,7 @@ def sentences(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _sentences(f: Mapping[str, Any]) -> Iterator[str]:
-    name = NAMES[f["metric"]]
+    name = metric_name(f["metric"])
     if f["verdict"] == "same answers":
         yield f"Nothing to route: both models are right on the same {f['crosstab'].both_right:,} of {f['n']:,}."
         return

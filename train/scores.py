@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from audit.columns import check_columns
+from audit.columns import no_column
 from audit.errors import ArgumentError, ColumnError, InputError
 from audit.reading import Table, open_table
 from train.metrics import Bools, Floats, Ints
@@ -153,14 +153,16 @@ def _parsed(
 ) -> Scores:
     source = table.report.source
     wanted = [names.item, names.label, *([cluster] if cluster else []), *(["split"] if split else [])]
-    for role, default in asdict(Columns()).items():
-        name = getattr(names, role)
-        if role in ("item", "label") or (first and name != default):
-            check_columns(table, [name], option=f"--{role}")
-    check_columns(table, [cluster] if cluster else [], option="--cluster")
+    named = {role: getattr(names, role) for role in asdict(Columns())} | (
+        {"cluster": cluster} if cluster else {}
+    )
+    for role, name in named.items():
+        needed = role in ("item", "label", "cluster") or (first and name != role)
+        if needed and name not in table.columns:
+            raise no_column(name, source=source, columns=table.columns, option=f"--{role}")
     if split and "split" not in table.columns:
         raise ColumnError(
-            f"{source}: --split keeps rows by a column 'split', which is not there: leave --split out"
+            f"{source}: there is no column 'split', by which --split keeps rows: leave --split out"
         )
     extra = (names.score, names.prediction, "ambiguous", "confidence")
     has = {name: name in table.columns for name in extra}
