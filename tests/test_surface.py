@@ -163,3 +163,13 @@ def test_the_core_is_small_and_all_means_all() -> None:
 
 def requirements_of(extra: str) -> list[Requirement]:
     return [Requirement(entry) for entry in EXTRAS[extra]]
+
+
+def test_the_wheel_holds_what_makes_the_packages_typed() -> None:
+    """PEP 561: a marker in each package, and the packages whole in the wheel."""
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]
+    packages = [part for part in build["wheel"]["only-include"] if not part.endswith(".py")]
+    assert packages == ["audit", "relabel", "train"]
+    assert not {"exclude", "include"} & set(build["wheel"])
+    assert [name for name in packages if not (ROOT / name / "py.typed").is_file()] == []
+    assert "Typing :: Typed" in PROJECT["classifiers"]

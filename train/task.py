@@ -108,8 +108,8 @@ def load_examples(task: Task, *, seed: int) -> dict[str, list[Example]]:
     Rows whose label or clean label is missing are left out; a repeated item of the validation and test splits is
     kept once, one of the training split as often as it is there (that is how the labels came).
 
-    The draws are those of ``numpy.random.default_rng(seed)`` itself, and stay so: the runs of docs/train-study.md are on
-    these rows. Who draws labels or votes for the same data with the same seed needs another stream, such as
+    The draws are those of ``numpy.random.default_rng(seed)`` itself, and stay so: the runs of docs/train-study.md are
+    on these rows. Who draws labels or votes for the same data with the same seed needs another stream, such as
     ``default_rng((seed, 1))``, or the splits will depend on them.
 
     Raises
