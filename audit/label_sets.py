@@ -163,6 +163,11 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
         "format": told.format,
         "encoding": told.encoding,
         "delimiter": told.delimiter,
+        "notes": (
+            *told.notes,
+            "labels are sets of tags, and the exact sets are the classes",
+            *result.data.notes,
+        ),
     }
     result = replace(result, data=replace(result.data, **form))
     patterns, sets = result.patterns, [frozenset(name.split(sep)) for name in result.data.classes]

@@ -97,14 +97,14 @@ def _sides(result: FileComparison) -> Section:
     rows = [
         Row(
             values=(
-                name, words.integer(side.rows), words.integer(side.items), words.integer(side.conflicts),
-                with_limits(side.disagreement), with_limits(side.flip_rate), words.number(side.kappa),
+                name, with_limits(side.disagreement), with_limits(side.flip_rate), words.number(side.kappa),
+                words.integer(side.conflicts), words.integer(side.items), words.integer(side.rows),
             ),
             drawn=side.disagreement,
         )
         for name, side in (("before", result.before), ("after", result.after))
     ]  # fmt: skip
-    head = ("", "rows", "items", "disagreeing", "d", "flip rate ε", "retest κ")
+    head = ("", "d", "flip rate ε", "retest κ", "disagreeing", "items", "rows")
     tables = [SectionTable(head=head, rows=tuple(rows))]
     if result.difference.estimate is not None:
         change = Row(
@@ -115,7 +115,7 @@ def _sides(result: FileComparison) -> Section:
         tables.append(SectionTable(head=("", "change", ""), rows=(change,), picture=picture, reference=0.0))
     return Section(
         anchor="sides",
-        title="Disagreement before and after",
+        title="Before and after",
         sentences=("d, ε and κ are those of the items repeated in both files.",),
         tables=tuple(tables),
     )
@@ -137,12 +137,12 @@ def _moved(result: FileComparison) -> Iterator[Section]:
     rows = [
         Row(
             names=(part.label, _most(part)),
-            values=(words.integer(part.total), words.integer(part.changed), with_limits(part.share)),
+            values=(with_limits(part.share), words.integer(part.changed), words.integer(part.total)),
             drawn=part.share,
         )
         for part in result.moved
     ]
-    head = ("class before", "most often to", result.unit, "changed", "share")
+    head = ("class before", "most often to", "share", "changed", result.unit)
     table = SectionTable(head=head, rows=tuple(rows), picture="the share that changed with its interval")
     yield Section(anchor="moved", title="What moved", sentences=tuple(sentences), tables=(table,))
 
@@ -154,13 +154,13 @@ def _most(part: Moved) -> str:
 def _table(result: FileComparison) -> Iterator[Section]:
     if not result.compared:
         return
-    classes, title = result.classes, f"Labels of {words.integer(result.compared)} {result.unit}"
+    classes, title = result.classes, "Labels before and after"
     if len(classes) <= _SQUARE:
         rows = [
             Row(names=(name,), values=tuple(_share(count, sum(counts)) for count in counts))
             for name, counts in zip(classes, result.confusion, strict=True)
         ]
-        told = "A row is a class before, a column one after; in brackets the share of the row."
+        told = f"{_compared(result)} A row is a class before, a column one after, with its share of the row."
         table = SectionTable(head=("before", *classes), rows=tuple(rows))
         yield Section(anchor="confusion", title=title, sentences=(told,), tables=(table,))
         return
@@ -176,12 +176,17 @@ def _table(result: FileComparison) -> Iterator[Section]:
         for count, before, after, total in moves[:_MOVES_SHOWN]
     ]
     told = (
-        f"The most frequent of {words.integer(len(moves))} moves; in brackets the share of the class before."
+        f"{_compared(result)} The most frequent of {words.integer(len(moves))} moves, with its share of the class "
+        "before."
     )
     table = SectionTable(
         head=("before", "after", result.unit), rows=tuple(listed), picture="the share as a bar"
     )
     yield Section(anchor="confusion", title=title, sentences=(told,), tables=(table,) if listed else ())
+
+
+def _compared(result: FileComparison) -> str:
+    return f"{words.integer(result.compared)} {result.unit} are compared."
 
 
 def leak_page(result: Leak) -> Page:

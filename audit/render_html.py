@@ -124,7 +124,7 @@ def _environment() -> jinja2.Environment:
         "sentence": _sentence,
         "indices": _indices,
         "laid": _laid,
-        "short": lambda text: _clip(words.visible(text[: _TITLE + 1], one_line=True), _TITLE),
+        "short": lambda text, most=_TITLE: _clip(words.visible(text[: most + 1], one_line=True), most),
     }
     return environment
 

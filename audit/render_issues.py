@@ -100,9 +100,7 @@ def _rates(result: Issues) -> Section:
     for name, reason in (("by the model", result.reason), ("by the repeats", result.flip_rate.reason)):
         if reason:
             sentences.append(f"Not given {name}: {reason.rstrip('.')}.")
-    return Section(
-        anchor="rates", title="Two flip rates side by side", sentences=tuple(sentences), tables=tuple(tables)
-    )
+    return Section(anchor="rates", title="Two flip rates", sentences=tuple(sentences), tables=tuple(tables))
 
 
 def _model(result: Issues) -> Iterator[Section]:
@@ -127,7 +125,7 @@ def _model(result: Issues) -> Iterator[Section]:
 
 
 def _noise(result: Issues) -> Iterator[Section]:
-    noise, title = result.noise, "Given labels by true class, as the model sees it"
+    noise, title = result.noise, "Noise matrix"
     if not noise.given_true:
         return
     if len(noise.classes) <= _SQUARE:
@@ -135,7 +133,7 @@ def _noise(result: Issues) -> Iterator[Section]:
             Row(names=(name,), values=(words.number(share), *map(words.number, chances)))
             for name, share, chances in zip(noise.classes, noise.prevalence, noise.given_true, strict=True)
         ]
-        told = "A row is a true class, a column the chance of a given label."
+        told = "By the model: a row is a true class, a column the chance of a given label."
         table = SectionTable(head=("true class", "share", *noise.classes), rows=tuple(rows))
         yield Section(anchor="noise", title=title, sentences=(told,), tables=(table,))
         return
@@ -150,7 +148,7 @@ def _noise(result: Issues) -> Iterator[Section]:
         Row(names=(true, given), values=(words.number(chance),), share=chance)
         for _, true, given, chance in cells[:_LISTED]
     )
-    told = "The confusions that concern the most labels."
+    told = "By the model: the confusions that concern the most labels."
     table = SectionTable(
         head=("true class", "given label", "chance"), rows=listed, picture="the chance as a bar"
     )
@@ -192,7 +190,7 @@ def _check(result: Issues) -> Iterator[Section]:
         sentences.append(f"By the other labels of the item: {partners.reason.rstrip('.')}.")
     yield Section(
         anchor="check",
-        title="The free check: known conflicts",
+        title="Known conflicts",
         sentences=tuple(sentences),
         tables=tuple(tables),
     )
@@ -205,14 +203,14 @@ def _list(result: Issues) -> Iterator[Section]:
         Row(
             names=(*one.item, one.label, one.suggested),
             values=(
-                words.number(one.score), words.number(one.suggested_probability), words.integer(one.labels),
+                words.number(one.score), words.number(one.suggested_probability),
                 "yes" if one.conflict else "no", words.integer(one.row),
             ),
         )
         for one in result.issues
     )  # fmt: skip
     head = (
-        *result.settings.item, "given", "suggested", "score", "probability", "labels", "conflict", "row",
+        *result.settings.item, "given", "suggested", "score", "probability", "conflict", "row",
     )  # fmt: skip
     told = (
         f"The most suspicious {words.integer(len(rows))} of {words.integer(result.flagged)}: the score is the "

@@ -24,13 +24,13 @@ _NUMERIC = (
             "items, each once. No predictor has a lower RMSE than σ against such labels; against the mean of k labels "
             "the floor is σ/√k."
         ),
-        formula="σ² = mean s_i²  (two labels: (y_1 − y_2)²/2)",
+        formula="σ² = mean of s²_i;  of two labels s² = (y_1 − y_2)²/2",
         source="limits: Satterthwaite, Biometrics Bulletin 2 (1946) 110–114",
     ),
     Method(
         name="Ceiling of R²",
         sentence="The share of the labels' variance that lies between items. It may be below zero.",
-        formula="ICC(1) = B/(B + σ²),  B = var(item means) − mean(s_i²/n_i)",
+        formula="ICC(1) = B/(B + σ²),  B = var(item means) − mean of s²_i/n_i",
         source="Shrout & Fleiss, Psychol. Bull. 86 (1979) 420–428; limits: Fisher's z, linearised",
     ),
     Method(
@@ -61,7 +61,7 @@ def numeric_page(result: NumericAudit) -> Page:
         figures=(
             _figure("Noise σ, floor of the RMSE", result.noise_sd),
             _figure("Ceiling of R²", result.r2_ceiling),
-            Figure(name="Floor of the MAE", value=_ends(result.mae_floor) or "–", fine="from D/2 to D"),
+            Figure(name="Floor of the MAE", value=_ends(result.mae_floor, 3) or "–", fine="from D/2 to D"),
             Figure(
                 name="Repeated items", value=words.integer(result.repeats),
                 fine=f"{words.integer(result.repeat_rows)} labels; {words.integer(result.rows)} rows in the file",
@@ -223,13 +223,15 @@ def _figure(name: str, part: Estimate) -> Figure:
     return Figure(name=name, value=_unit(part.estimate), fine=_ends(part))
 
 
-def _unit(value: float | None) -> str:
+def _unit(value: float | None, figures: int = 4) -> str:
     """A number in the units of the labels: four figures, and a real minus sign."""
-    return "–" if value is None else f"{value:.4g}".replace("-", "−")
+    return "–" if value is None else f"{value:.{figures}g}".replace("-", "−")
 
 
-def _ends(part: Estimate) -> str:
-    return "" if part.low is None or part.high is None else f"{_unit(part.low)} to {_unit(part.high)}"
+def _ends(part: Estimate, figures: int = 4) -> str:
+    if part.low is None or part.high is None:
+        return ""
+    return f"{_unit(part.low, figures)} to {_unit(part.high, figures)}"
 
 
 def _with_limits(part: Estimate) -> str:

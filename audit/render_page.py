@@ -25,8 +25,9 @@ __all__ = [
     "with_limits",
 ]
 
-#: Text that stands at the right as numbers do: a figure, or one with its limits in brackets.
-_FIGURE = re.compile(r"[<>≤≥±+−-]?\s?[\d.,]+(e[+−-]?\d+)?\s?%?(\s?\([^()a-z]*( to [^()a-z]*)?\))?")
+#: Text that stands at the right as numbers do: a figure or a range, alone or with its limits in brackets.
+_ONE = r"[<>≤≥±+−-]?\s?[\d.,]+(?:e[+−-]?\d+)?\s?%?"
+_FIGURE = re.compile(rf"{_ONE}(?: to {_ONE})?(?:\s?\((?:{_ONE}|{_ONE} to {_ONE})\))?")
 
 
 @dataclass(frozen=True, kw_only=True)

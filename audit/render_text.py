@@ -21,7 +21,7 @@ __all__ = ["text"]
 _STYLES = {"bold": "1", "faint": "2", "stop": "1;31", "warning": "1;33", "note": "1;34"}
 _MARKS = {"stop": "STOP", "warning": "WARNING", "note": "NOTE"}
 _COLUMNS_SHOWN, _VALUES_SHOWN, _NAME_WIDTH = 3, 5, 30
-_ROWS_SHOWN, _CELL_WIDTH = 20, 24
+_ROWS_SHOWN, _CELL_WIDTH = 20, 40
 
 
 def text(result: AuditResult, *, more: Sequence[Section] = (), colour: bool = False, width: int = 100) -> str:

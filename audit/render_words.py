@@ -218,12 +218,12 @@ def missing_reasons(result: AuditResult, *, told: Iterable[str] = ()) -> tuple[s
 
 
 def alarm_message(alarm: Alarm) -> str:
-    """The message without its code in front, for a format that prints the code itself."""
+    """The message as a sentence without its code in front, for a format that prints the code itself."""
     head = f"{alarm.code}: "
-    rest = alarm.message[len(head) :]
-    return (
-        rest[:1].upper() + rest[1:] if alarm.message.casefold().startswith(head.casefold()) else alarm.message
+    told = (
+        alarm.message[len(head) :] if alarm.message.casefold().startswith(head.casefold()) else alarm.message
     )
+    return told[:1].upper() + told[1:]
 
 
 def comparison_sentences(comparison: Comparison, *, level: float, digits: int = 3) -> tuple[str, ...]:
