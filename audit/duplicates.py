@@ -136,6 +136,11 @@ def audit_duplicates(
         raise ArgumentError("the bootstrap needs at least 1 draw, and the conflicts shown are 0 or more")
     reading.setdefault("engine", engine_of(source))
     check_alike(source, near=near, semantic=semantic, most=near_pairs, engine=reading["engine"])
+    if gold is not None and reading["engine"] != "duckdb":
+        raise ArgumentError(
+            "--gold is compared item by item, in DuckDB: leave it out, or --engine spark (of a PySpark frame give "
+            "toPandas())"
+        )
     with open_table(source, **reading) as table:
         items = (item,) if isinstance(item, str) else tuple(item)
         chosen = guess(table, item=items, label=label, label_columns=label_columns, counts=counts)

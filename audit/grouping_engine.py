@@ -16,15 +16,10 @@ import duckdb
 if TYPE_CHECKING:
     from audit.grouping_spark import SparkConnection
 
-__all__ = ["Connection", "in_place", "row_wise", "small_table"]
+__all__ = ["Connection", "row_wise", "small_table"]
 
 #: What answers SQL: DuckDB, or Spark by way of a translation.
 Connection: TypeAlias = "duckdb.DuckDBPyConnection | SparkConnection"
-
-
-def in_place(con: Connection) -> bool:
-    """Whether the rows are on another engine than DuckDB."""
-    return not isinstance(con, duckdb.DuckDBPyConnection)
 
 
 def row_wise(con: Connection, source: str, query: Callable[[str], str]) -> str:

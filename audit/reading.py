@@ -253,8 +253,8 @@ def open_table(
 
 def engine_of(source: Any) -> Engine:
     """The engine that holds a source already: Spark for PySpark's data frames."""
-    frames = nw.dependencies
-    is_spark = frames.is_pyspark_dataframe(source) or frames.is_pyspark_connect_dataframe(source)
+    frames, native = nw.dependencies, nw.to_native(source, pass_through=True)
+    is_spark = frames.is_pyspark_dataframe(native) or frames.is_pyspark_connect_dataframe(native)
     return "spark" if is_spark else "duckdb"
 
 

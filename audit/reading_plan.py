@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from audit.reading_text import Marks, Ragged
 
-__all__ = ["Options", "Plan", "ReadReport", "Scan"]
+__all__ = ["Format", "Options", "Plan", "ReadReport", "Scan"]
+
+#: What a source is; ``frame`` is a data frame of any library.
+Format = Literal[
+    "csv", "tsv", "jsonl", "json", "parquet", "workbook", "sqlite", "duckdb", "postgresql", "frame"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadReport:
     """What was found out about a source.
 
-    ``format`` is csv, tsv, parquet, jsonl, json, workbook or frame; ``quote`` is ``""`` where nothing is quoted;
-    fields that do not apply are None. ``notes`` are sentences that a reader of the results should see.
+    ``quote`` is ``""`` where nothing is quoted; fields that do not apply are None. ``notes`` are sentences that a reader of the results should see.
     """
 
     source: str
-    format: str
+    format: Format
     compression: str | None = None
     encoding: str | None = None
     delimiter: str | None = None

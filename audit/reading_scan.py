@@ -77,7 +77,8 @@ def plan_scans(con: duckdb.DuckDBPyConnection, source: Any, options: Options, sc
             if scheme(str(source)) in POSTGRES:
                 rows = postgres_rows(str(source), _table(options))
                 return _database(rows, ReadReport(source=name, format="postgresql"), scratch)
-            path, _, compression = fetch(copy_remote(str(source), scratch), scratch)
+            copy = copy_remote(str(source), scratch)
+        path, _, compression = fetch(copy, scratch, name=name)
     report = ReadReport(source=name, format="csv", compression=compression)
     with named(name):
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,9 @@ POSTGRES = ("postgresql", "postgres")
 #: How the files of SQLite begin, and what those of DuckDB hold from their ninth byte on.
 SQLITE = b"SQLite format 3\x00"
 DUCKDB = b"DUCK"
+
+#: Kinds of address for which the extra ``remote`` brings all that is needed.
+_REMOTE = ("http", "https", "s3", "s3a", "hf")
 
 Rows = Iterator[Sequence[str | None]]
 
@@ -166,18 +170,19 @@ def copy_remote(address: str, scratch: Scratch) -> Path:
     Raises
     ------
     MissingExtraError
-        fsspec, or what it needs for this kind of address, is not installed.
+        fsspec, or what the extra brings for this kind of address, is not installed.
     InputError
-        The file cannot be read.
+        The file cannot be read; or this kind of address needs a package that no extra brings.
     """
-    name = redacted(address)
     try:
         import fsspec
 
         with fsspec.open(address, "rb") as file:
             return spool(file, scratch)
     except ImportError as error:
-        raise MissingExtraError(f"reading {scheme(address)}:// addresses", extra="remote") from error
+        if importlib.util.find_spec("fsspec") is None or scheme(address) in _REMOTE:
+            raise MissingExtraError(f"reading {scheme(address)}:// addresses", extra="remote") from error
+        raise InputError(f"cannot be read ({error}); install that package, then run this again") from error
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 -- each of its backends has errors of its own
@@ -185,7 +190,7 @@ def copy_remote(address: str, scratch: Scratch) -> Path:
         for secret in _secrets(address):
             told = told.replace(secret, "***")
         raise InputError(
-            f"{name}: cannot be read ({told[:300]}); check the address and your access to it"
+            f"cannot be read ({told[:300]}); check the address and your access to it"
         ) from None
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import os
-import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import narwhals as nw
 
 from audit.errors import ArgumentError, InputError, MissingExtraError
 from audit.grouping_spark import Cursor, SparkConnection, map_rows, spark_errors
@@ -23,6 +20,7 @@ from audit.reading_sniff import unique_names
 from audit.reading_sources import POSTGRES, redacted, scheme
 from audit.reading_text import Scratch
 from audit.reading_typed import cell_texts, described, literal, masked, quote, whole_tests
+from audit.spark_session import start_spark
 
 __all__ = ["SparkTable", "open_in_spark"]
 
@@ -85,16 +83,13 @@ class SparkTable(Table):
             self._spark.store(f"{name}_read", map_rows(placed, query))
             read = self._spark.session.table(f"{name}_read")
             # the place is the number of the partition, and in its last 33 bits the row within it
-            part = f.shiftright("place", 33)
-            sizes = dict(read.groupBy(part.alias("part")).count().collect())
-            starts = list(itertools.accumulate((sizes[k] for k in sorted(sizes)), initial=0))
-            begins = list(zip(sorted(sizes), starts[:-1], strict=True))
-            if not begins:
-                raise InputError(f"{self.report.source}: no rows; there is nothing to read")
-            table = f.broadcast(self._spark.session.createDataFrame(begins, "part bigint, start bigint"))
-            row = f.col("place").bitwiseAND((1 << 33) - 1) + f.col("start")
-            base = read.withColumn("part", part).join(table, "part").withColumn("rowid", row)
-            self._spark.store(name, base.drop("place", "part", "start"))
+            sizes = dict(read.groupBy(f.shiftright("place", 33)).count().collect())
+            if not sizes:
+                raise self._nothing()
+            starts = list(itertools.accumulate((sizes.get(k, 0) for k in range(max(sizes) + 1)), initial=0))
+            start = f.expr(f"array({', '.join(map('{}L'.format, starts))})[int(shiftright(place, 33))]")
+            row = start + f.col("place").bitwiseAND((1 << 33) - 1)
+            self._spark.store(name, read.withColumn("rowid", row).drop("place"), keep=False)
         return int(starts[-1])
 
     def head(self, limit: int = 5_000) -> list[tuple[str | None, ...]]:
@@ -102,7 +97,13 @@ class SparkTable(Table):
         with spark_errors(), duckdb.connect() as con:
             con.execute("SET TimeZone = 'UTC'")
             con.register("part", self._frame.limit(limit).toArrow())
-            return con.execute(f"SELECT * FROM {self._source}").fetchall()
+            found = con.execute(f"SELECT * FROM {self._source}").fetchall()
+        if not found:
+            raise self._nothing()
+        return found
+
+    def _nothing(self) -> InputError:
+        return InputError(f"{self.report.source}: no rows; there is nothing to read")
 
     def rows(
         self, columns: Sequence[str] | None = None, *, limit: int | None = None
@@ -143,6 +144,7 @@ def open_in_spark(source: Any, *, master: str | None, missing: Sequence[str], **
         raise MissingExtraError("--engine spark", extra="spark")
     scratch = Scratch()
     if not isinstance(source, str | Path):
+        source = nw.to_native(source, pass_through=True)
         if engine_of(source) != "spark":
             raise ArgumentError(
                 f"{type(source).__name__} is not in Spark; give a PySpark data frame or a path, or leave engine out"
@@ -166,7 +168,7 @@ def open_in_spark(source: Any, *, master: str | None, missing: Sequence[str], **
             table.materialise(f"SELECT * FROM {table.name}", "whole")
             table.con.execute(f"COPY whole TO {literal(str(copy))} (FORMAT parquet)")
             names, report, address, missing = table.columns, table.report, str(copy), ()
-    con = _start(master)
+    con = start_spark(master, scratch)
     try:
         with spark_errors(report.source):
             frame = con.session.read.parquet(address if remote else Path(address).resolve().as_uri())
@@ -186,8 +188,8 @@ def _table(
     missing: Sequence[str],
 ) -> SparkTable:
     with spark_errors(report.source):
-        if not names or frame.isEmpty():
-            raise InputError(f"{report.source}: no rows; there is nothing to read")
+        if not names:
+            raise InputError(f"{report.source}: no columns; there is nothing to read")
         return SparkTable(con, scratch, frame, names=names, report=report, missing=missing)
 
 
@@ -197,43 +199,3 @@ def _is_parquet(path: Path) -> bool:
             return file.read(4) == b"PAR1"
     except OSError:
         return False
-
-
-def _start(master: str | None) -> SparkConnection:
-    """The session that runs already, or a new one."""
-    with warnings.catch_warnings():  # PySpark warns of new versions of pandas, which has no part in this
-        warnings.simplefilter("ignore", FutureWarning)
-        from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return SparkConnection(running, own=False)
-    address = master or "local[*]"
-    builder = SparkSession.builder.appName("label-audit").master(address)
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    near = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "localhost"}
-    few = {"spark.sql.shuffle.partitions": "8"}
-    for key, value in {**quiet, **(near | few if address.startswith("local") else {})}.items():
-        builder = builder.config(key, value)
-    try:
-        with _python(address):
-            return SparkConnection(builder.getOrCreate(), own=True)
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"Spark cannot be started on {address} ({reason}); it needs Java 17 or newer (set JAVA_HOME) and a master "
-            "that answers"
-        ) from error
-
-
-@contextmanager
-def _python(address: str) -> Iterator[None]:
-    """On this machine Spark's workers run the Python that runs this, unless told otherwise."""
-    asked = "PYSPARK_PYTHON" in os.environ or not address.startswith("local")
-    if not asked:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-    try:
-        yield
-    finally:
-        if not asked:
-            del os.environ["PYSPARK_PYTHON"]

@@ -86,17 +86,20 @@ _MAGIC: tuple[tuple[bytes, str, Callable[[Path], Any]], ...] = (
 )
 
 
-def fetch(source: str | os.PathLike[str], scratch: Scratch) -> tuple[Path, str, str | None]:
+def fetch(
+    source: str | os.PathLike[str], scratch: Scratch, *, name: str | None = None
+) -> tuple[Path, str, str | None]:
     """Return a plain file with the bytes of ``source`` (``"-"`` is standard input), its name, its compression.
 
     Standard input, pipes and compressed files are written to a temporary file; a regular one is left where it is.
+    ``name`` is what to call a file that is itself a copy.
 
     Raises
     ------
     InputError
         The file is not there, cannot be read or unpacked, or is empty.
     """
-    name = "standard input" if os.fspath(source) == "-" else os.fspath(source)
+    name = name or ("standard input" if os.fspath(source) == "-" else os.fspath(source))
     path = Path(source)
     try:
         name.encode()

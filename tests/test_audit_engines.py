@@ -8,7 +8,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,36 +102,59 @@ def without_notes(told: dict[str, Any]) -> dict[str, Any]:
     return {**told, "data": {**told["data"], "notes": notes}}
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "lazy polars", "arrow", "duckdb"])
+def as_frame(library: str, table: pd.DataFrame, folder: Path, spark: Callable[[], Any]) -> Any:
+    """The table as a frame of a library."""
+    import duckdb
+    import narwhals as nw
+    import polars as pl
+    import pyarrow as pa
+
+    if library == "DuckDB":
+        return duckdb.connect().from_df(table)
+    if library.endswith("PySpark"):
+        path = folder / "rows.parquet"
+        table.to_parquet(path, index=False, row_group_size=60)
+        frame: Any = spark().read.option("maxPartitionBytes", "4096").parquet(str(path))
+        return nw.from_native(frame) if library.startswith("narwhals") else frame
+    return {
+        "pandas": lambda: table,
+        "Arrow": lambda: pa.Table.from_pandas(table, preserve_index=False),
+        "Polars": lambda: pl.from_pandas(table),
+        "lazy Polars": lambda: pl.from_pandas(table).lazy(),
+        "narwhals, pandas": lambda: nw.from_native(table),
+        "narwhals, Polars": lambda: nw.from_native(pl.from_pandas(table)),
+        "narwhals, lazy Polars": lambda: nw.from_native(pl.from_pandas(table).lazy()),
+    }[library]()
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        "pandas", "Arrow", "Polars", "lazy Polars", "DuckDB", "PySpark", "narwhals, pandas", "narwhals, Polars",
+        "narwhals, lazy Polars", "narwhals, PySpark",
+    ],
+)  # fmt: skip
 def test_every_frame_gives_the_audit_of_its_csv(
-    library: str, table: pd.DataFrame, expected: dict[str, Any]
+    library: str,
+    table: pd.DataFrame,
+    expected: dict[str, Any],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
-    if library == "duckdb":
-        import duckdb
-
-        with duckdb.connect() as con:
-            con.register("rows", table)
-            told = audit(con.sql("SELECT * FROM rows"), **FULL)
-    else:
-        frame: Any = table
-        if "polars" in library:
-            import polars as pl
-
-            frame = pl.from_pandas(table)
-            frame = frame.lazy() if library == "lazy polars" else frame
-        elif library == "arrow":
-            import pyarrow as pa
-
-            frame = pa.Table.from_pandas(table, preserve_index=False)
-        told = audit(frame, **FULL)
-    assert without_notes(told) == expected
+    frame = as_frame(library, table, tmp_path, lambda: request.getfixturevalue("spark"))
+    assert engine_of(frame) == ("spark" if library.endswith("PySpark") else "duckdb")
+    if library == "narwhals, PySpark":  # from here on the way is that of PySpark
+        with open_table(frame, engine="spark") as opened, open_table(table) as same:
+            assert (opened.columns, opened.head(50)) == (same.columns, same.head(50))
+        return
+    assert without_notes(audit(frame, **FULL)) == expected
 
 
 # --- Spark --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One small Spark for the whole run: a real one, in two threads of this machine."""
     pyspark = pytest.importorskip(
         "pyspark.sql", reason="pyspark is not installed (pip install 'label-audit[spark]')"
@@ -147,6 +170,7 @@ def spark() -> Iterator[Any]:
         # what is compiled and planned anew pays on large data only
         "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }  # fmt: skip
     builder = pyspark.SparkSession.builder.master("local[2]").appName("tests")
     for key, value in settings.items():
@@ -166,13 +190,40 @@ def test_spark_gives_the_same_json_of_a_file(spark: Any, csv_file: Path) -> None
     assert [row.tableName for row in spark.sql("SHOW VIEWS").collect()] == names, "views were left behind"
 
 
-def test_a_spark_frame_is_audited_in_place(
-    spark: Any, table: pd.DataFrame, tmp_path: Path, expected: dict[str, Any]
+def test_partitions_batches_and_chunks_of_any_size_give_the_same(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table.to_parquet(tmp_path / "rows.parquet", index=False, row_group_size=60)
-    frame = spark.read.option("maxPartitionBytes", "4096").parquet(str(tmp_path / "rows.parquet"))
-    assert engine_of(frame) == "spark"
-    assert without_notes(audit(frame, **FULL)) == expected
+    from audit import grouping_spark
+
+    monkeypatch.setattr(grouping_spark, "_CHUNK", 70)  # rows that DuckDB is handed at a time
+    draw = random.Random(17)
+    rows = [
+        (
+            f"r{place}",
+            draw.choice(["the very same", "The very  same"]) if place % 2 else f"text {draw.randrange(900)}",
+            draw.choice(["yes", "yes", "no"]),
+            draw.choice("abcdefgh"),
+        )
+        for place in range(2500)
+    ]
+    rows[350:720] = [("gone", "", "", "")] * 370  # a partition of seven is left without rows
+    names = ["id", "text", "label", "who"]
+    frame = spark.createDataFrame(
+        spark.sparkContext.parallelize(rows, 7), ", ".join(f"{name} string" for name in names)
+    ).where("id <> 'gone'")
+    assert 0 in frame.rdd.glom().map(len).collect()
+    kept = {"spark.sql.shuffle.partitions": "5", "spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
+    before = {name: spark.conf.get(name) for name in kept}
+    options = {"item": "text", "label": "label", "annotator": "who", "ladder": False, "show_conflicts": 50}
+    try:
+        for name, value in kept.items():
+            spark.conf.set(name, value)
+        there = audit(frame, **options)
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    assert there == audit(pd.DataFrame([row for row in rows if row[0] != "gone"], columns=names), **options)
+    assert there["repeats"]["pairs"] > 500_000  # one item holds half of the rows
 
 
 def test_rows_are_numbered_across_partitions(spark: Any) -> None:
@@ -267,9 +318,9 @@ def test_what_spark_cannot_do_is_said(spark: Any, tmp_path: Path, csv_file: Path
         audit(pd.DataFrame({"text": ["a"], "label": ["b"]}), engine="spark")
     with pytest.raises(InputError, match="cannot see this file; give Parquet"):
         audit(csv_file, engine="spark", master="spark://somewhere:7077")
-    with pytest.raises(ArgumentError, match="leave --engine spark out"):
+    with pytest.raises(ArgumentError, match="--engine is not for --kind tags"):
         audit_kind(csv_file, kind="tags", options={"item": ("text",), "label": "label", "engine": "spark"})
-    with pytest.raises(ArgumentError, match="leave the engine out, or --gold"):
+    with pytest.raises(ArgumentError, match="leave it out, or --engine spark"):
         audit_duplicates(csv_file, item="text", label="label", gold="label", engine="spark", ladder=False)
 
 

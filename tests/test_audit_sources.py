@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import duckdb
 import pandas as pd
@@ -25,9 +25,10 @@ import pytest
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError, AuditError, InputError, MissingExtraError
 from audit.reading import open_table
+from audit.reading_plan import Format
 from audit.reading_sources import redacted, scheme
 from tests.command import run
-from tests.conftest import missing
+from tests.conftest import ROOT, missing
 
 ROWS = [
     ("the sky is blue", "yes", 1, True), ("The sky  is blue", "no", 2, False), ("it rains, often", "no", 3, None),
@@ -331,3 +332,12 @@ def test_paths_are_no_addresses() -> None:
     assert [scheme(path) for path in ("C:\\labels.csv", "a/b.csv", "-", "s3:labels", "HF://datasets/a/b.csv")] == [
         None, None, None, None, "hf",
     ]  # fmt: skip
+
+
+def test_the_pages_name_every_format_there_is() -> None:
+    schema = json.loads((ROOT / "docs" / "schema.json").read_text("utf-8"))
+    told = schema["properties"]["data"]["properties"]["format"]["description"]
+    assert (*told.partition(", or ")[0].split(", "), told.partition(", or ")[2].split()[0]) == get_args(
+        Format
+    )
+    assert told in (ROOT / "docs" / "json.md").read_text("utf-8")
