@@ -16,11 +16,11 @@ from audit.errors import ArgumentError, InputError, MissingExtraError
 from audit.grouping_spark import Cursor, SparkConnection, map_rows, spark_errors
 from audit.reading import Table, engine_of, open_table
 from audit.reading_scan import ReadReport
+from audit.reading_session import start_spark
 from audit.reading_sniff import unique_names
 from audit.reading_sources import POSTGRES, redacted, scheme
 from audit.reading_text import Scratch
 from audit.reading_typed import cell_texts, described, literal, masked, quote, whole_tests
-from audit.spark_session import start_spark
 
 __all__ = ["SparkTable", "open_in_spark"]
 

@@ -91,7 +91,7 @@ def test_a_spark_that_does_not_start_says_why(csv_file: Path, tmp_path: Path) ->
 
 
 def test_a_driver_of_our_own_gets_a_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from audit.spark_session import driver_memory
+    from audit.reading_session import driver_memory
 
     for pages, megabytes in ((1 << 18, 1024), (1 << 22, 4096), (1 << 26, 16384)):
         monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}.__getitem__)
