@@ -237,7 +237,7 @@ def _near(near: NearDuplicates | None) -> Iterator[Section]:
     ]  # fmt: skip
     blank = ("",) * (3 if cosine else 2)
     rows.append(Row(values=("equal", *blank, with_limits(near.exact)), drawn=near.exact))
-    head = ("similarity", "pairs", *(("alike in characters",) if cosine else ()), "clusters", "d")
+    head = ("similarity", "pairs", *(("also near",) if cosine else ()), "clusters", "d")
     yield Section(
         anchor="semantic" if cosine else "near",
         title="Near-duplicates by their words" if cosine else "Near-duplicates",

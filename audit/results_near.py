@@ -79,7 +79,7 @@ class NearDuplicates(Result):
         told = "Alike: the cosine of the mean vectors of the words, whatever their order"
         if self.background is not None:
             told += f"; one pair in a hundred of texts taken at random is above {self.background:.2f}"
-        return f"{told}. {self.also_near or 0:,} of the pairs share most of their characters too."
+        return f"{told}. {self.also_near or 0:,} of the pairs share most of their characters too (also near)."
 
     def summary(self) -> str:
         """The table of d by similarity, and a sentence on it."""

@@ -9,6 +9,7 @@ import csv
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
@@ -236,6 +237,19 @@ def test_caps_are_told_with_the_way_out() -> None:
     ):
         check_texts(300_000, 200_000)
     check_texts(200_000, 200_000)
+
+
+def test_the_search_holds_a_tile_at_a_time() -> None:
+    """All products of 12,000 texts at once would be 576 MB."""
+    vectors = np.random.default_rng(0).normal(size=(12_000, 32)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    tracemalloc.start()
+    try:
+        semantic_pairs(vectors, threshold=0.95)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 120e6
 
 
 def test_one_text_and_none_have_no_pairs() -> None:
