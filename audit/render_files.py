@@ -178,6 +178,8 @@ def _table(result: FileComparison) -> Iterator[Section]:
     told = (
         f"{_compared(result)} The most frequent of {words.integer(len(moves))} moves, with its share of the class "
         "before."
+        if moves
+        else f"{_compared(result)} None has another label."
     )
     table = SectionTable(
         head=("before", "after", result.unit), rows=tuple(listed), picture="the share as a bar"
@@ -245,15 +247,13 @@ def _items(result: Leak) -> Iterator[Section]:
         return
     rows = [
         Row(
-            names=(*one.item, *((_labels(one.train_labels), _labels(one.test_labels)) if result.labelled else ())),
+            names=(" · ".join(one.item), *((_labels(one.train_labels), _labels(one.test_labels)) if result.labelled else ())),
             values=(_rows(one.train_rows), _rows(one.test_rows)),
         )
         for one in result.examples
     ]  # fmt: skip
     labels = ("label to train on", "label to test on") if result.labelled else ()
-    table = SectionTable(
-        head=(*result.settings.item, *labels, "training rows", "test rows"), rows=tuple(rows)
-    )
+    table = SectionTable(head=("item", *labels, "training rows", "test rows"), rows=tuple(rows))
     told = (
         f"{words.integer(len(result.examples))} of {words.integer(result.items)} items; --rows FILE writes every "
         "leaked test row. Rows are counted from 1, without the header."

@@ -201,7 +201,7 @@ def _list(result: Issues) -> Iterator[Section]:
         return
     rows = tuple(
         Row(
-            names=(*one.item, one.label, one.suggested),
+            names=(one.label, one.suggested, " · ".join(one.item)),
             values=(
                 words.number(one.score), words.number(one.suggested_probability),
                 "yes" if one.conflict else "no", words.integer(one.row),
@@ -209,9 +209,7 @@ def _list(result: Issues) -> Iterator[Section]:
         )
         for one in result.issues
     )  # fmt: skip
-    head = (
-        *result.settings.item, "given", "suggested", "score", "probability", "conflict", "row",
-    )  # fmt: skip
+    head = ("given", "suggested", "item", "score", "probability", "conflict", "row")
     told = (
         f"The most suspicious {words.integer(len(rows))} of {words.integer(result.flagged)}: the score is the "
         "probability of the given label, beside it that of the suggested one. --out-rows FILE writes all of them."

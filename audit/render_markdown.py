@@ -57,7 +57,7 @@ def _page_head(page: Page) -> Iterator[str]:
     if page.steps:
         yield "\n".join(f"- {_prose(step)}" for step in page.steps)
     yield _table(
-        ("", "", ""), [tuple(map(_prose, (f.name, f.value, f.fine))) for f in page.figures], right=(1,)
+        ("", "", ""), [tuple(map(_cell, (f.name, f.value, f.fine))) for f in page.figures], right=(1,)
     )
     for sentence in page.sentences:
         yield _prose(sentence)
@@ -93,9 +93,9 @@ def _sections(parts: Sequence[Section]) -> Iterator[str]:
 
 
 def _section_table(table: SectionTable) -> str:
-    rows = [(*map(_code, row.names), *map(_prose, row.values)) for row in table.rows[:_VALUES_SHOWN]]
+    rows = [(*map(_code, row.names), *map(_cell, row.values)) for row in table.rows[:_VALUES_SHOWN]]
     right = [place for place, numeric in enumerate(numeric_columns(table)) if numeric]
-    return _table(map(_prose, table.head), rows, right=right)
+    return _table(map(_cell, table.head), rows, right=right)
 
 
 def _methods(methods: Sequence[Method], settings: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -241,6 +241,11 @@ def _code(text: str) -> str:
     if not re.search(r"[`|\\\n]|^\s|\s$", shown):
         return f"`{shown}`"
     return f"<code>{_CODE_MARKUP.sub(_reference, shown)}</code>"
+
+
+def _cell(text: str) -> str:
+    """Words in a table or a line, where nothing starts a block."""
+    return _MARKUP.sub(_reference, words.visible(text, one_line=True).strip())
 
 
 def _prose(sentence: str) -> str:

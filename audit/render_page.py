@@ -98,14 +98,14 @@ class Page:
 
 
 def numeric_columns(table: SectionTable) -> tuple[bool, ...]:
-    """For each column whether it holds figures only, as numbers or as text such as ``0.061 (0.03 to 0.09)``."""
+    """For each column but the first whether it holds figures only, such as ``12`` or ``0.061 (0.03 to 0.09)``."""
     names = len(table.rows[0].names) if table.rows else 0
     columns = [
         [row.values[place] for row in table.rows if row.values[place] not in ("", "–", "-")]
         for place in range(len(table.head) - names)
     ]
     numeric = [bool(cells) and all(map(_FIGURE.fullmatch, cells)) for cells in columns]
-    return (*([False] * names), *numeric)
+    return (False, *([False] * names + numeric)[1:])
 
 
 def with_limits(part: Estimate, digits: int = 3) -> str:
