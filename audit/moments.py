@@ -22,28 +22,30 @@ of labels that few have, count as if some of theirs had been drawn at random (hy
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy import special, stats
 
 from audit.intervals import check_level, check_seed
-from audit.moments_lp import ClassProblem, Side, SymmetricProblem, project
+from audit.moments_limit import Block, Bound, End, Method, limit
+from audit.moments_lp import (
+    ClassProblem,
+    Side,
+    class_problem,
+    misfit,
+    project,
+    score_range,
+    symmetric_problem,
+)
 from audit.patterns import CountPatterns, FloatArray, IntArray
 from audit.results import Moments
 
 __all__ = ["moment_bounds", "repeat_orders"]
 
-End = Literal["lower", "upper"]
-
 #: Most labels of an item that are used, and the fewest items that a number of labels must have to count by itself.
 _MOST_LABELS, _FEWEST_ITEMS = 10, 30
-
-#: More items than this are halved pattern by pattern, without chance.
-_MOST_DEALT = 10**9
 
 #: The symmetric bound uses power sums up to this one; one-against-rest takes so many classes one by one.
 _MOST_POWERS, _MOST_CLASSES = 6, 4
@@ -101,14 +103,15 @@ def moment_bounds(
     fewer = [repeat_orders(chosen, most=most) for most in counts if most < max(orders)]
     choice = [*methods, *(m for some in fewer for m in _methods(chosen, some))]
     low, high = (
-        _limit(choice, orders, chosen.items, end, probability=(1.0 + level) / 2.0, seed=seed)
+        limit(choice, orders, chosen.items, end, probability=(1.0 + level) / 2.0, seed=seed)
         for end in ("lower", "upper")
     )  # fmt: skip
+    lower, upper = ends["lower"].value, max(ends["lower"].value, ends["upper"].value)
     return Moments(
-        lower=ends["lower"].value,
-        upper=max(ends["upper"].value, ends["lower"].value),
-        low=max(0.0, low),
-        high=min(1.0, high),
+        lower=lower,
+        upper=upper,
+        low=max(0.0, min(low, lower)),
+        high=min(1.0, max(high, upper)),
         repeats=max(orders),
         items=int(chosen.items[used].sum()),
         method=f"linear programme, {ends['lower'].name} (lower) and {ends['upper'].name} (upper)"
@@ -118,46 +121,13 @@ def moment_bounds(
     )
 
 
-def _methods(patterns: CountPatterns, orders: dict[int, IntArray]) -> list[_Method]:
-    rest: list[_Method] = [_OneAgainstRest(patterns, orders)]
+def _methods(patterns: CountPatterns, orders: dict[int, IntArray]) -> list[Method]:
+    rest: list[Method] = [_OneAgainstRest(patterns, orders)]
     return rest if patterns.class_count == 2 else [*rest, _Symmetric(patterns, orders)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Block:
-    """Items that count with n labels: their patterns (indices), and the scores (least, greatest) they can have."""
-
-    rows: IntArray
-    scores: FloatArray
-    least: float
-    greatest: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Bound:
-    """A bound of the ceiling: its value, and the scores of the patterns.
-
-    Their means over each block sum with ``intercept`` to a number that bounds the ceiling, whatever the items are.
-    """
-
-    name: str
-    value: float
-    intercept: float
-    blocks: tuple[_Block, ...]
-
-
-def _best(bounds: Sequence[_Bound], end: End) -> _Bound:
+def _best(bounds: Sequence[Bound], end: End) -> Bound:
     return max(bounds, key=lambda b: b.value if end == "lower" else -b.value)
-
-
-class _Method:
-    """Something that bounds the ceiling from counts."""
-
-    def bound(self, items: IntArray, end: End, *, slack: float = 0.0) -> _Bound:
-        raise NotImplementedError
-
-    def fit(self, items: IntArray) -> float | None:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +138,7 @@ class _Part:
     features: FloatArray
 
 
-class _OneAgainstRest(_Method):
+class _OneAgainstRest(Method):
     """Each class against the rest; with two classes, the one problem there is."""
 
     def __init__(self, patterns: CountPatterns, orders: dict[int, IntArray]) -> None:
@@ -179,20 +149,18 @@ class _OneAgainstRest(_Method):
         if not self.binary and by_size[_MOST_CLASSES:].size:
             groups.append([int(k) for k in by_size[_MOST_CLASSES:]])
         self.parts = [_part(patterns, group, orders) for group in groups]
-        self.problems: dict[str, ClassProblem] = {}
+        self.edges = np.cumsum([n + 1 for n in orders])[:-1]
 
     def _problem(self, error: str) -> ClassProblem:
-        if error not in self.problems:
-            self.problems[error] = ClassProblem(list(self.orders), error=error)
-        return self.problems[error]
+        return class_problem(tuple(self.orders), error)
 
-    def bound(self, items: IntArray, end: End, *, slack: float = 0.0) -> _Bound:
+    def bound(self, items: IntArray, end: End, *, slack: float = 0.0) -> Bound:
         """1 - sum_k E[b(p_k)], the extremes of each class by themselves."""
         error = "binary" if self.binary else "smallest" if end == "upper" else "largest"
         side: Side = "least" if end == "upper" else "greatest"
         problem = self._problem(error)
         value, intercept = 1.0, 1.0
-        scores = np.zeros(len(items))
+        scores, tables = np.zeros(len(items)), []
         for part in self.parts:
             frequencies, errors = _frequencies(part.features, items, self.orders)
             if not slack:
@@ -201,30 +169,35 @@ class _OneAgainstRest(_Method):
             value -= part.times * found.value
             intercept -= part.times * found.intercept
             scores -= part.times * (part.features @ found.weights)
-        cells = None if not self.binary else -found.weights
-        blocks = _blocks(scores, self.orders, cells)
-        return _Bound(name="one against the rest", value=value, intercept=intercept, blocks=blocks)
+            tables.append((part.times, np.split(-found.weights, self.edges)))
+        if self.binary:
+            tables.append((1, [np.zeros(n + 1) for n in self.orders]))
+        blocks = _blocks(scores, self.orders, tables)
+        return Bound(name="one against the rest", value=value, intercept=intercept, blocks=blocks)
 
     def fit(self, items: IntArray) -> float | None:
         """p-value of the distance between the frequencies and those of any mixing distribution (chi-squared)."""
         problem = self._problem("binary" if self.binary else "smallest")
+        totals = np.concatenate([np.full(n + 1, items[rows].sum()) for n, rows in self.orders.items()])
         p_values = []
         for part in self.parts:
-            frequencies, errors = _frequencies(part.features, items, self.orders)
-            distance = project(problem.dense, frequencies, errors)[1]
+            distance = misfit(problem.dense, *_frequencies(part.features, items, self.orders), totals)
             p_values.append(float(stats.chi2.sf(distance, sum(self.orders))))
         return min(1.0, len(p_values) * min(p_values))
 
 
-class _Symmetric(_Method):
+class _Symmetric(Method):
     """The power sums of p, whichever class is which."""
 
     def __init__(self, patterns: CountPatterns, orders: dict[int, IntArray]) -> None:
         self.orders = orders
         powers = [min(n, _MOST_POWERS) for n in orders]
-        self.problem = SymmetricProblem(powers, classes=patterns.class_count)
-        features = []
+        self.problem = symmetric_problem(tuple(powers), patterns.class_count)
+        features, self.shares = [], []
         for n, rows in orders.items():
+            order = np.arange(2, min(n, _MOST_POWERS) + 1)[:, None]
+            # chance that j labels drawn from n are all of a class that has 0 ... n of them
+            self.shares.append(special.binom(np.arange(n + 1), order) / special.binom(n, order))
             counts, sizes = patterns.counts[rows].astype(np.float64), patterns.sizes[rows].astype(np.float64)
             for j in range(2, min(n, _MOST_POWERS) + 1):
                 falling = counts.copy()
@@ -236,25 +209,29 @@ class _Symmetric(_Method):
         self.features = np.column_stack(features)
         self.widths = [p - 1 for p in powers]
 
-    def bound(self, items: IntArray, end: End, *, slack: float = 0.0) -> _Bound:
+    def bound(self, items: IntArray, end: End, *, slack: float = 0.0) -> Bound:
         """The extreme of E[max p] itself."""
         frequencies, errors = _frequencies(self.features, items, self.orders, self.widths)
         found = self.problem.solve(
             frequencies, errors, "least" if end == "lower" else "greatest", slack=slack
         )
-        blocks = _blocks(self.features @ found.weights, self.orders, None)
-        return _Bound(name="power sums", value=found.value, intercept=found.intercept, blocks=blocks)
+        weights = np.split(found.weights, np.cumsum(self.widths)[:-1])
+        table = [share.T @ part for share, part in zip(self.shares, weights, strict=True)]
+        blocks = _blocks(self.features @ found.weights, self.orders, [(self.problem.classes, table)])
+        return Bound(name="power sums", value=found.value, intercept=found.intercept, blocks=blocks)
 
 
-def _blocks(scores: FloatArray, orders: dict[int, IntArray], cells: FloatArray | None) -> tuple[_Block, ...]:
-    """The scores by block; ``cells`` has the score of every count that there can be, where that is known."""
-    blocks, start = [], 0
-    for n, rows in orders.items():
-        range_ = scores[rows] if cells is None else cells[start : start + n + 1]
-        start += n + 1
-        blocks.append(
-            _Block(rows=rows, scores=scores[rows], least=float(range_.min()), greatest=float(range_.max()))
-        )
+def _blocks(
+    scores: FloatArray, orders: dict[int, IntArray], tables: Sequence[tuple[int, Sequence[FloatArray]]]
+) -> tuple[Block, ...]:
+    """The scores by block, and their range over all counts that n labels can have, seen or not.
+
+    ``tables``: for so many classes at a time, what 0 ... n labels of one add to the score, for each n.
+    """
+    blocks = []
+    for place, rows in enumerate(orders.values()):
+        least, greatest = score_range([(times, by_order[place]) for times, by_order in tables])
+        blocks.append(Block(rows=rows, scores=scores[rows], least=least, greatest=greatest))
     return tuple(blocks)
 
 
@@ -289,49 +266,3 @@ def _frequencies(
         errors[here] = np.sqrt((variance * count + 0.25) / (count + 1.0) / count)
         start += width
     return means, errors
-
-
-def _limit(
-    methods: Sequence[_Method],
-    orders: dict[int, IntArray],
-    items: IntArray,
-    end: End,
-    *,
-    probability: float,
-    seed: int,
-) -> float:
-    """The end of the band with sampling error, see the head of this module.
-
-    Each mean is judged with one more item of the extreme score, as in :func:`audit.intervals.effective_interval`.
-    """
-    rng = np.random.default_rng(seed)
-    first = np.zeros_like(items)
-    for rows in orders.values():
-        total = int(items[rows].sum())
-        if total < _MOST_DEALT:
-            first[rows] = rng.multivariate_hypergeometric(items[rows], total // 2, method="marginals")
-        else:
-            first[rows] = items[rows] // 2
-    sign, z = 1.0 if end == "upper" else -1.0, float(special.ndtri(probability))
-    estimate = variance = 0.0
-    for learn, judge in ((first, items - first), (items - first, first)):
-        bounds = [method.bound(learn, end, slack=1.0) for method in methods]
-        judged = [_mean(bound, learn, sign) for bound in bounds]
-        widths = [sign * mean + z * math.sqrt(spread / 2.0) for mean, spread in judged]
-        mean, spread = _mean(bounds[int(np.argmin(widths))], judge, sign)
-        estimate += 0.5 * mean
-        variance += 0.25 * spread
-    return estimate + sign * z * math.sqrt(variance)
-
-
-def _mean(bound: _Bound, items: IntArray, sign: float) -> tuple[float, float]:
-    """The bound as a mean over ``items``, each block with one more item of the extreme score, and its variance."""
-    total, variance = bound.intercept, 0.0
-    for block in bound.blocks:
-        counts = items[block.rows]
-        count = float(counts.sum()) + 1.0
-        worst = block.greatest if sign > 0.0 else block.least
-        mean = float(block.scores @ counts + worst) / count
-        total += mean
-        variance += (float((block.scores - mean) ** 2 @ counts) + (worst - mean) ** 2) / count**2
-    return total, variance

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -24,9 +25,13 @@ __all__ = [
     "SymmetricProblem",
     "binary_error",
     "chances",
+    "class_problem",
     "largest_error",
+    "misfit",
     "project",
+    "score_range",
     "smallest_error",
+    "symmetric_problem",
 ]
 
 #: The end of the band that is wanted: the least or the greatest value of the objective.
@@ -41,6 +46,15 @@ _STEP, _OTHERS, _FINER = 0.015, 12, 300
 #: Slack that is no more than rounding; larger ones, in units of the standard error, tried one after the other.
 _ROUNDING = 1e-9
 _GROWTH = (0.02, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1e9)
+
+#: Times that the nearest frequencies are found again with the errors of those found before.
+_FITS = 2
+
+#: Presolve costs more than it saves: the programmes are small, and nothing in them can be left out.
+_HIGHS: Any = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9, "presolve": False}
+
+#: Problems that are kept: they depend on the numbers of labels alone.
+_KEPT = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,31 +99,38 @@ def project(table: FloatArray, frequencies: FloatArray, errors: FloatArray) -> t
     return nearest, float(np.sum(((nearest - frequencies) / errors) ** 2))
 
 
-def _solve(
-    objective: FloatArray,
-    table: sparse.csr_array,
-    structure: sparse.csr_array,
-    frequencies: FloatArray,
-    slack: FloatArray,
-    side: Side,
-) -> tuple[float, FloatArray] | None:
-    """Value and duals (of the rows of ``table``, then of ``structure``); None where nothing is near enough.
+def misfit(table: FloatArray, frequencies: FloatArray, errors: FloatArray, totals: FloatArray) -> float:
+    """Pearson's chi-squared between the counts and the nearest ones that a mixing distribution has.
 
-    The first row of ``structure`` sums to 1, the others to 0.
+    Squares are divided by the fitted chance over ``totals`` (R,), the items behind each frequency, and by no less than
+    that of one expected item: a single item in a cell that should be empty is no proof. At most as large as the
+    statistic at the true chances, which has as many degrees of freedom as cells less one for each number of labels.
     """
-    rows, columns = table.shape
-    sign = 1.0 if side == "least" else -1.0
-    equal: Any = sparse.block_array([[table, sparse.eye_array(rows)], [structure, None]], format="csr")
-    right = np.concatenate([frequencies, [1.0], np.zeros(structure.shape[0] - 1)])
-    limits = np.vstack([np.tile([0.0, np.inf], (columns, 1)), np.column_stack([-slack, slack])])
-    linprog: Any = optimize.linprog  # its stubs know no sparse tables
-    found = linprog(
-        np.concatenate([sign * objective, np.zeros(rows)]), A_eq=equal, b_eq=right, bounds=limits, method="highs",
-        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
-    )  # fmt: skip
-    if found.status != 0:
-        return None
-    return sign * float(found.fun), sign * np.asarray(found.eqlin.marginals, np.float64)
+    nearest, distance = project(table, frequencies, errors)
+    for _ in range(_FITS):
+        expected = np.sqrt(np.maximum(nearest, 1.0 / totals) / totals)
+        nearest, distance = project(table, frequencies, expected)
+    return distance
+
+
+def score_range(tables: Sequence[tuple[int, FloatArray]]) -> tuple[float, float]:
+    """The least and the greatest score of an item's n labels over all counts of its classes.
+
+    A score is a sum over classes. ``tables`` has, for so many classes at a time, what 0 ... n labels of one of them
+    add to it, (n + 1,): at most n classes have labels, so no more than n of each kind are looked at.
+    """
+    n = len(tables[0][1]) - 1
+    base = sum(times * float(table[0]) for times, table in tables)
+    taken = np.arange(n + 1)[:, None] - np.arange(n + 1)[None, :]
+    ends = []
+    for sign in (1.0, -1.0):
+        best = np.append(0.0, np.full(n, np.inf))  # of 0 ... n labels given out so far
+        for times, table in tables:
+            more = sign * (table - table[0])
+            for _ in range(min(times, n)):
+                best = np.min(np.where(taken >= 0, best[taken], np.inf) + more, axis=1)
+        ends.append(base + sign * float(best[n]))
+    return ends[0], ends[1]
 
 
 class _Problem:
@@ -118,6 +139,33 @@ class _Problem:
     objective: FloatArray
     table: sparse.csr_array
     structure: sparse.csr_array
+
+    @cached_property
+    def _equal(self) -> FloatArray:
+        """The equalities of every programme: ``table`` with a column of slack for each row, then ``structure``."""
+        one = sparse.eye_array(self.table.shape[0])
+        equal: Any = sparse.block_array([[self.table, one], [self.structure, None]], format="csr")
+        return np.asarray(equal.toarray(), np.float64)
+
+    def _extreme(
+        self, frequencies: FloatArray, slack: FloatArray, side: Side
+    ) -> tuple[float, FloatArray] | None:
+        """Value and duals (of the rows of ``table``, then of ``structure``); None where nothing is near enough.
+
+        The first row of ``structure`` sums to 1, the others to 0.
+        """
+        rows, columns = self.table.shape
+        sign = 1.0 if side == "least" else -1.0
+        right = np.concatenate([frequencies, [1.0], np.zeros(self.structure.shape[0] - 1)])
+        limits = np.vstack([np.tile([0.0, np.inf], (columns, 1)), np.column_stack([-slack, slack])])
+        linprog: Any = optimize.linprog  # its stubs do not know all of what it takes
+        found = linprog(
+            np.concatenate([sign * self.objective, np.zeros(rows)]), A_eq=self._equal, b_eq=right, bounds=limits,
+            method="highs", options=_HIGHS,
+        )  # fmt: skip
+        if found.status != 0:
+            return None
+        return sign * float(found.fun), sign * np.asarray(found.eqlin.marginals, np.float64)
 
     def solve(
         self, frequencies: FloatArray, errors: FloatArray, side: Side, *, slack: float = 0.0
@@ -130,7 +178,7 @@ class _Problem:
         found = None
         for factor in (slack, *(g for g in _GROWTH if g > slack)):
             allowed = factor * errors + _ROUNDING
-            found = _solve(self.objective, self.table, self.structure, frequencies, allowed, side)
+            found = self._extreme(frequencies, allowed, side)
             if found is not None:
                 break
         if found is None:
@@ -206,3 +254,15 @@ class SymmetricProblem(_Problem):
         least = np.min(sign * (function(others) - slope[:, None] * others), axis=1)
         bound = sign * (intercept + function(fine) + slope * (1.0 - fine)) + (self.classes - 1.0) * least
         return max(0.0, float(np.max(sign * fine - bound)))
+
+
+@lru_cache(maxsize=_KEPT)
+def class_problem(orders: tuple[int, ...], error: str) -> ClassProblem:
+    """A :class:`ClassProblem`, made once."""
+    return ClassProblem(orders, error=error)
+
+
+@lru_cache(maxsize=_KEPT)
+def symmetric_problem(orders: tuple[int, ...], classes: int) -> SymmetricProblem:
+    """A :class:`SymmetricProblem`, made once."""
+    return SymmetricProblem(orders, classes=classes)

@@ -24,6 +24,7 @@ MATHS = {
     "latent",
     "metric_limits",
     "moments",
+    "moments_limit",
     "moments_lp",
     "numeric",
     "paired",
