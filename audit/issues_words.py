@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from audit.issues_results import ModelQuality
 from audit.patterns import IntArray
 from audit.results import Alarm, Disagreement, Estimate, FlipRate
+from audit.wording import share_of
 
 __all__ = ["compose_issues_verdict", "lacks_skill", "raise_issue_alarms"]
 
@@ -126,11 +127,11 @@ def compose_issues_verdict(
     """What the two flip rates say, together."""
     if reason is not None:
         return f"No flip rate by a model: {reason}."
-    told = f"By the model {_percent(by_model)} of the labels are wrong"
+    told = f"By the model {share_of(by_model)} of the labels are wrong"
     if rate.estimate is None:
         why = rate.reason or "there are no repeats"
         return f"{told}; no flip rate by repeats to hold it against ({why})."
-    both = f"{told}, by the repeats {_percent(rate)}"
+    both = f"{told}, by the repeats {share_of(rate)}"
     low, high = difference.low, difference.high
     if low is None or high is None or low <= 0 <= high:
         return f"{both}: no difference that {repeated:,} repeated items can tell ({difference.text('+.3f')})."
@@ -145,9 +146,3 @@ def compose_issues_verdict(
     return (
         f"{more}: its own, mistakes that all repeats share, or errors in items harder than the repeated ones."
     )
-
-
-def _percent(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.estimate:.1%}"
-    return f"{estimate.estimate:.1%} [{estimate.low:.1%}, {estimate.high:.1%}]"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
 
 from audit.planning import half_width, pairs_needed, ranking_factor
 from audit.results import Alarm, Ceiling, Disagreement, FlipRate, RepeatSummary, Verdict
+from audit.wording import rounded, share
 
 __all__ = ["compose_verdict"]
 
@@ -34,18 +34,18 @@ def compose_verdict(
     if d.estimate is None:
         return Verdict(headline=_nothing(unrepeated), next_steps=_first_repeats(rate.classes, unrepeated))
     graves = [alarm for alarm in alarms if alarm.severity == "stop"]
-    share = _percent(d.estimate)
+    told = share(d.estimate)
     if rate.estimate is None or band.lower is None or band.upper is None:
         reason = graves[0].message if graves else f"{rate.reason}."
         headline = (
-            f"These labels disagree with themselves on {share} of repeats, and no ceiling follows from it."
+            f"These labels disagree with themselves on {told} of repeats, and no ceiling follows from it."
         )
         return Verdict(headline=headline, next_steps=(reason, *_heed(alarms, skip=1 if graves else 0)))
     items = f"{repeats.items:,} repeated item{'s' if repeats.items != 1 else ''}"
     heed = _heed(alarms)
     if d.estimate == 0.0:
         headline = (
-            f"None of {items} disagrees: d is at most {_percent(d.high or 0.0)}, so the accuracy ceiling of these "
+            f"None of {items} disagrees: d is at most {share(d.high or 0.0)}, so the accuracy ceiling of these "
             f"labels is {band.low or 0.0:.3f} or more."
         )
         more = (
@@ -53,8 +53,8 @@ def compose_verdict(
         )
         return Verdict(headline=headline, next_steps=(*heed, *more))
     headline = (
-        f"These labels disagree with themselves on {share} of repeats: no model can be shown to beat "
-        f"{_rounded(band.upper)} against them, and the ceiling may be as low as {_rounded(band.lower)}."
+        f"These labels disagree with themselves on {told} of repeats: no model can be shown to beat "
+        f"{rounded(band.upper)} against them, and the ceiling may be as low as {rounded(band.lower)}."
     )
     few = "only " if repeats.items < _FEW_ITEMS else ""
     steps = [_precision(f"{few}{items}", d, rate, band)]
@@ -113,12 +113,3 @@ def _heed(alarms: Sequence[Alarm], *, skip: int = 0) -> tuple[str, ...]:
         return ()
     names = ", ".join(dict.fromkeys(alarm.code for alarm in serious))
     return (f"Before quoting these numbers, read the alarm{'s' if len(serious) > 1 else ''}: {names}.",)
-
-
-def _percent(share: float) -> str:
-    return f"{_rounded(100.0 * share, '0.1').removesuffix('.0')}%"
-
-
-def _rounded(value: float, step: str = "0.01") -> str:
-    """``value`` rounded half up as people do, after float noise is taken off: 0.145 to 0.15."""
-    return str(Decimal(repr(round(value, 9))).quantize(Decimal(step), ROUND_HALF_UP))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -237,4 +236,6 @@ register(app, run=run)
 
 
 def _json(result: Any) -> str:
-    return json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+    from audit.render import render_json
+
+    return render_json(result)

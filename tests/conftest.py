@@ -38,6 +38,17 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture
+def endpoint_key(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A key for endpoints in the environment, and nothing else of theirs."""
+    from tests.relabel_kit import KEY
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("ADJUDICATOR_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    return KEY
+
+
 @pytest.fixture(scope="session")
 def browser_session() -> Iterator[Any]:
     """One headless Chromium for the whole run; use the ``browser`` fixture."""

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 def test_text(folder: Path) -> None:
     ran = run("train", "plumbing", folder, "--bands", "0,60,120,180")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("! cap-tax: 100 % of capped rollouts score zero, against ")
+    assert ran.out.startswith("! cap-tax: 100% of capped rollouts score zero, against ")
     assert re.search(r"^120 to 180 +[\d,]+ +0\.\d{3} ", ran.out, re.MULTILINE)
     assert "cap 180" in ran.out
     assert all(len(line) <= 100 for line in ran.out.splitlines())

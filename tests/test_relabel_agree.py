@@ -21,7 +21,6 @@ from relabel.run import Job
 from tests.command import run, write_csv
 from tests.conftest import ROOT
 from tests.relabel_kit import (
-    KEY,
     RUBRIC,
     RUBRIC_TEXT,
     make_job,
@@ -32,12 +31,7 @@ from tests.relabel_kit import (
     truth_of,
 )
 
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("ADJUDICATOR_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("endpoint_key")
 
 
 def near(found, implied, *, items, z=4.0):

@@ -15,16 +15,12 @@ from relabel.journal import Journal
 from relabel.recall import recalled
 from relabel.rehearse import Fault, Profile, RehearsalServer
 from tests.command import run, write_csv
-from tests.relabel_kit import KEY, RUBRIC_TEXT, make_job, read_table, scripts, text_of, truth_of
+from tests.relabel_kit import RUBRIC_TEXT, make_job, read_table, scripts, text_of, truth_of
 
 ITEMS = 40
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("ADJUDICATOR_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("endpoint_key")
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from relabel.spellings import Spellings
 from relabel.worklist import Item
 from tests.command import run
 from tests.relabel_kit import (
-    KEY,
     RUBRIC,
     RUBRIC_TEXT,
     make_job,
@@ -37,11 +36,7 @@ from tests.test_relabel_batch import play
 ITEMS = 40
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("ADJUDICATOR_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("endpoint_key")
 
 
 @pytest.fixture

@@ -28,11 +28,7 @@ from tests.relabel_kit import (
 QUICK = Settings(concurrency=8, timeout=20)
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("ADJUDICATOR_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("endpoint_key")
 
 
 class Scripted:

@@ -18,16 +18,12 @@ from relabel.review import export_review, import_review
 from relabel.review_studio import config, names, read_annotations
 from relabel.rubric import Rubric
 from tests.command import run
-from tests.relabel_kit import KEY, RUBRIC_TEXT, make_job, read_table, scripts, truth_of
+from tests.relabel_kit import RUBRIC_TEXT, make_job, read_table, scripts, truth_of
 
 ITEMS = 60
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("ADJUDICATOR_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("endpoint_key")
 
 
 @pytest.fixture

@@ -353,7 +353,7 @@ def test_everything_was_cut() -> None:
     assert codes(report) == ["cap-tax"]
     assert report.findings[0].p_value is None
     assert report.findings[0].message.startswith(
-        "100 % of capped rollouts score zero: the reward taxes length."
+        "100% of capped rollouts score zero: the reward taxes length."
     )
     assert report.summary()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from audit.cli_common import deliver, write
+from audit.options import Draws, Level, Seed
+from train.cli_options import Audit, Html, Out
 
 __all__ = ["register"]
 
@@ -45,12 +46,7 @@ def compare(
             help="The tested metric: accuracy, balanced_accuracy, precision, recall, specificity, f1 or mcc.",
         ),
     ] = "balanced_accuracy",
-    audit: Annotated[
-        Path | None,
-        typer.Option(
-            "--audit", metavar="FILE", help="JSON of audit dupes: scores are set in its ceiling band."
-        ),
-    ] = None,
+    audit: Audit = None,
     positive: Annotated[
         str | None,
         typer.Option("--positive", metavar="LABEL", help="The positive label (default: the run's own)."),
@@ -58,26 +54,22 @@ def compare(
     common: Annotated[
         bool, typer.Option("--common", help="Compare on the items that all runs have, where they differ.")
     ] = False,
-    level: Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")] = 0.95,
-    draws: Annotated[int, typer.Option("--draws", help="Bootstrap draws.")] = 2_000,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every random draw.")] = 0,
+    level: Level = 0.95,
+    draws: Draws = 2_000,
+    seed: Seed = 0,
     form: Annotated[
         Literal["text", "json", "markdown"],
         typer.Option("--format", help="Form of the report on standard output."),
     ] = "text",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write the HTML report to this file as well."),
-    ] = None,
+    out: Out = None,
+    html: Html = None,
 ) -> None:
     """Compare finished runs on the same items: what each adds, whether that is more than chance, and its cost.
 
     Example: audit train compare runs --baseline sft-noisy --audit dupes.json --html compare.html
     """
     from audit.errors import ArgumentError
+    from audit.render import render_json
     from audit.writing import check_outputs
     from train import compare_render
     from train.compare import compare_runs
@@ -96,7 +88,7 @@ def compare(
         common=common, level=level, draws=draws, seed=seed,
     )  # fmt: skip
     if form == "json":
-        shown = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        shown = render_json(found)
     else:
         shown = compare_render.markdown(found) if form == "markdown" else compare_render.text(found)
     if html is not None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["register"]
+from audit.cli_console import Console
+from train.cli_options import Form
 
-LOG_EVERY = 10.0
+__all__ = ["register"]
 
 Settings = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The ladder's settings, a TOML file (docs/train-ladder.md).")
@@ -34,9 +32,6 @@ Reopen = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
-Form = Annotated[
-    Literal["text", "json"], typer.Option("--format", help="Form of the result on standard output.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -99,7 +94,7 @@ def rung(
 
 
 def _run(work: Callable[[Callable[[str, bool], None]], Any], *, quiet: bool, form: str) -> None:
-    console = _Console(sys.stderr, quiet=quiet or not _first())
+    console = Console(sys.stderr, quiet=quiet or not _first())
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end, as on Ctrl-C
     try:
         result = work(console.tell)
@@ -121,43 +116,6 @@ def _first() -> bool:
 
 
 def _show(result: Any, form: str) -> None:
-    json_text = json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-    typer.echo(json_text if form == "json" else result.summary())
+    from audit.render import render_json
 
-
-class _Console:
-    """Progress for a person: one line that is rewritten on a terminal, one line every ten seconds in a log."""
-
-    def __init__(self, stream: TextIO, *, quiet: bool) -> None:
-        self._stream, self._quiet = stream, quiet
-        self._live = stream.isatty()
-        self._open = False
-        self._last = 0.0
-
-    def tell(self, line: str, stays: bool) -> None:
-        """Show a line; one that stays is never overwritten."""
-        if self._quiet:
-            return
-        if stays:
-            self.close()
-            self._write(line + "\n")
-        elif self._live:
-            width = shutil.get_terminal_size().columns - 1
-            self._write("\r" + line[:width].ljust(width))
-            self._open = True
-        elif time.monotonic() - self._last >= LOG_EVERY:
-            self._write(line + "\n")
-            self._last = time.monotonic()
-
-    def close(self) -> None:
-        """End the line that is being rewritten."""
-        if self._open:
-            self._write("\n")
-            self._open = False
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError:  # nobody reads it: the work goes on
-            self._quiet = True
+    typer.echo(render_json(result) if form == "json" else result.summary())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from audit.cli_common import names, report, write
 from audit.options import Level
+from train.cli_options import Form, Html, Out
 
 __all__ = ["register"]
 
@@ -76,16 +77,9 @@ def plumbing(
         str, typer.Option("--close-tag", metavar="TEXT", help="The tag that ends a thought; '' for none.")
     ] = "</think>",
     level: Level = 0.95,
-    form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="Form of the report on standard output.")
-    ] = "text",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write the report as a page to this file too."),
-    ] = None,
+    form: Form = "text",
+    out: Out = None,
+    html: Html = None,
 ) -> None:
     """What a run's rollouts say of its plumbing: does the cap or the gate tax length, does the pool drift?
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from audit.cli_common import deliver, write
+from audit.options import Level
+from train.cli_options import Audit, Form, Html, Out
 
 __all__ = ["register"]
 
-Form = Annotated[
-    Literal["text", "json"], typer.Option("--format", help="Form of the result on standard output.")
-]
 LedgerFile = Annotated[
     Path, typer.Argument(metavar="LEDGER", help="The ledger, or the folder that holds its ledger.jsonl.")
 ]
@@ -60,33 +58,24 @@ def pressure(
         str | None,
         typer.Option("--metric", metavar="NAME", help="The score (default: balanced accuracy, or accuracy)."),
     ] = None,
-    audit: Annotated[
-        Path | None,
-        typer.Option(
-            "--audit", metavar="FILE", help="JSON of audit dupes: scores are set in its ceiling band."
-        ),
-    ] = None,
-    level: Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")] = 0.95,
+    audit: Audit = None,
+    level: Level = 0.95,
     form: Form = "text",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write the HTML report to this file as well."),
-    ] = None,
+    out: Out = None,
+    html: Html = None,
 ) -> None:
     """Say how often validation rows were looked at, and whether scores held on the holdout.
 
     Example: audit train pressure runs --audit dupes.json --html pressure.html
     """
+    from audit.render import render_json
     from audit.writing import check_outputs
     from train import pressure_render
     from train.pressure_report import report_pressure
 
     check_outputs([ledger, audit], out, html)
     report = report_pressure(ledger, metric=metric, audit=audit, level=level)
-    shown = _json(report.to_dict()) if form == "json" else pressure_render.text(report)
+    shown = render_json(report) if form == "json" else pressure_render.text(report)
     if html is not None:
         write(html, pressure_render.html(report))
     deliver(shown, out)
@@ -131,7 +120,6 @@ def record(
 
     Example: audit train ledger record runs --run sft --model epoch-3 --scores validation.csv --key clean
     """
-    from audit.render_words import visible
     from train.pressure_record import parse_metrics, record_evaluation
 
     entry = record_evaluation(
@@ -139,7 +127,7 @@ def record(
         metrics=parse_metrics(metric or []), rows=rows, family=family, purpose=purpose, key=key, reason=force,
     )  # fmt: skip
     shown = f"recorded the {entry.purpose} score of {entry.run}, model {entry.model}, on {entry.split}"
-    typer.echo(_json(entry.to_dict()) if form == "json" else visible(shown, one_line=True))
+    _tell(entry, shown, form)
 
 
 @ledger_app.command("open")
@@ -157,7 +145,6 @@ def open_(
 
     Example: audit train ledger open runs --run sft --model epoch-3 --split test
     """
-    from audit.render_words import visible
     from train.pressure import Ledger
     from train.pressure_record import model_name
 
@@ -169,8 +156,11 @@ def open_(
         if entry.kind == "opening"
         else f"{entry.split} is open"
     )
-    typer.echo(_json(entry.to_dict()) if form == "json" else visible(shown, one_line=True))
+    _tell(entry, shown, form)
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+def _tell(entry: Any, shown: str, form: str) -> None:
+    from audit.render import render_json
+    from audit.render_words import visible
+
+    typer.echo(render_json(entry) if form == "json" else visible(shown, one_line=True))

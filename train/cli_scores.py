@@ -9,6 +9,7 @@ import typer
 
 from audit.cli_common import report, write
 from audit.options import Level, Seed
+from train.cli_options import Form, Html, Out
 
 __all__ = ["register"]
 
@@ -38,15 +39,6 @@ DropUnscored = Annotated[
     bool, typer.Option("--drop-unscored", help="Leave out rows without a score instead of stopping.")
 ]
 Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws, 100 or more.")]
-Form = Annotated[
-    Literal["text", "json"], typer.Option("--format", help="Form of the report on standard output.")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
-]
-Html = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML report to this file as well.")
-]
 ItemColumn = Annotated[str, typer.Option("--item", metavar="COLUMN", help="Column of the items' keys.")]
 LabelColumn = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column of the labels.")]
 ScoreColumn = Annotated[str, typer.Option("--score", metavar="COLUMN", help="Column of P(positive).")]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from audit.results import Estimate
+from audit.wording import share as share_words
 from train.plumbing_results import Checks, Finding, LengthTax, Pool, Quantile, Share, Slope, Test
 from train.plumbing_stats import holm
 
@@ -83,7 +84,7 @@ def _cap(
     other = (
         ""
         if ended is None or ended.estimate is None
-        else f", against {_percent(ended.estimate)} of those that end"
+        else f", against {share_words(ended.estimate)} of those that end"
     )
     gap = (
         ""
@@ -92,15 +93,15 @@ def _cap(
     )
     enough = next((cap for cap in caps if cap.share >= 0.95 and cap.estimate is not None), None)
     need = (
-        f"a cap of {enough.estimate:,.0f} would let {_percent(enough.share)} end"
+        f"a cap of {enough.estimate:,.0f} would let {share_words(enough.share)} end"
         if enough is not None
         else "how long the cut ones would have become is not known: raise the cap for a few steps and look again"
     )
     yield Finding(
         code="cap-tax",
         message=(
-            f"{_percent(cut.estimate)} of capped rollouts score {_lowest(tax)}{other}: the reward taxes length. "
-            f"{_percent(share)} of all rollouts are cut.{gap}"
+            f"{share_words(cut.estimate)} of capped rollouts score {_lowest(tax)}{other}: the reward taxes length. "
+            f"{share_words(share)} of all rollouts are cut.{gap}"
         ),
         action=f"leave cut rollouts out of the baseline and of the loss, or raise the cap: {need}",
         p_value=sure.get("cap-tax"),
@@ -210,7 +211,7 @@ def _pool(pool: Pool, sure: dict[str, float]) -> Iterator[Finding]:
         return
     far = max(pool.classes, key=lambda share: abs(_shift(share, filtered=pool.filtered)))
     if "pool-mix" in sure and abs(_shift(far, filtered=pool.filtered)) >= _SMALLEST_SHIFT:
-        base = _percent(far.data or 0.0) if pool.filtered else _of(far.seen)
+        base = share_words(far.data or 0.0) if pool.filtered else _of(far.seen)
         yield Finding(
             code="pool-mix",
             message=(
@@ -308,12 +309,8 @@ def _figures(share: Share) -> dict[str, object]:
     }
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f} %" if 0.1 <= value <= 0.99 or value in (0, 1) else f"{100 * value:.1f} %"
-
-
 def _of(part: Estimate | None) -> str:
-    return "none" if part is None or part.estimate is None else _percent(part.estimate)
+    return "none" if part is None or part.estimate is None else share_words(part.estimate)
 
 
 def _points(value: float | None) -> str:

@@ -1,0 +1,36 @@
+"""Shares and rounded numbers as people write them, for verdicts and messages."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+from audit.results import Estimate
+
+__all__ = ["rounded", "share", "share_of"]
+
+
+def rounded(value: float, step: str = "0.01") -> str:
+    """``value`` rounded half up as people do, after float noise is taken off: 0.145 to 0.15."""
+    return str(Decimal(repr(round(value, 9))).quantize(Decimal(step), ROUND_HALF_UP))
+
+
+def share(value: float) -> str:
+    """A share, from 0 to 1, as a percentage: 0.18 is 18%, 0.567 is 56.7%.
+
+    One decimal where it has one, and more where it would else read as nothing or all: 0.00003 is 0.003%.
+    """
+    text = ""
+    for step in ("0.1", "0.01", "0.001", "0.0001"):
+        text = rounded(100.0 * value, step)
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        if text not in ("0", "100") or value in (0.0, 1.0):
+            break
+    return f"{text}%"
+
+
+def share_of(part: Estimate, *, none: str = "none") -> str:
+    """An estimated share with its limits, ``18% [15.8%, 21.3%]``; ``none`` where there is no estimate."""
+    if part.estimate is None:
+        return none
+    limits = "" if part.low is None or part.high is None else f" [{share(part.low)}, {share(part.high)}]"
+    return share(part.estimate) + limits
