@@ -41,7 +41,7 @@ _CHARACTERS = 4_000_000
 #: Texts that share a band's values are paired all with all up to this many; beyond, each with as many others.
 _BUCKET = 200
 #: Shingles of the pairs that are compared at once.
-_CHUNK = 50_000_000
+_CHUNK = 1_000_000
 
 Codes = npt.NDArray[np.uint64]
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.errors import ArgumentError, ColumnError, MissingExtraError
-from audit.near import SHINGLE, choose_bands, near_pairs, shingle_sets, sketch
+from audit.near import SHINGLE, choose_bands, jaccard, near_pairs, shingle_sets, sketch
 from audit.near_duplicates import near_duplicates
 from tests.command import run
 
@@ -32,7 +32,7 @@ def runs(text: str) -> frozenset[str]:
     return frozenset(text[k : k + SHINGLE] for k in range(len(text) - SHINGLE + 1))
 
 
-def jaccard(a: str, b: str) -> float:
+def likeness(a: str, b: str) -> float:
     one, two = runs(a), runs(b)
     return len(one & two) / len(one | two)
 
@@ -70,10 +70,10 @@ def some_texts(count: int, *, edited: int, seed: int = 0) -> list[str]:
 def test_nearly_all_that_brute_force_finds_and_nothing_else() -> None:
     texts = some_texts(260, edited=260)
     sets = [runs(text) for text in texts]
-    likeness = {
+    alike = {
         (i, j): len(sets[i] & sets[j]) / len(sets[i] | sets[j]) for i, j in combinations(range(len(texts)), 2)
     }
-    truth = {pair: value for pair, value in likeness.items() if value >= 0.8}
+    truth = {pair: value for pair, value in alike.items() if value >= 0.8}
     assert len(truth) > 100
     found = near_pairs(sketch(texts, threshold=0.8), threshold=0.8)
     pairs = dict(
@@ -85,6 +85,19 @@ def test_nearly_all_that_brute_force_finds_and_nothing_else() -> None:
         assert value == pytest.approx(truth[pair])
     again = near_pairs(sketch(texts, threshold=0.8), threshold=0.8)
     assert again.first.tolist() == found.first.tolist()
+
+
+def test_similarities_do_not_depend_on_how_many_pairs_are_compared_at_once() -> None:
+    texts = [*some_texts(20, edited=20), "aaaaaaa", "aaaaaaaaa"]
+    first, second = np.triu_indices(len(texts), 1)
+    sets = shingle_sets(texts)
+    whole = jaccard(sets, first, second)
+    with mock.patch("audit.near._CHUNK", 300):
+        parts = jaccard(sets, first, second)
+    assert np.array_equal(whole, parts)
+    assert whole.tolist() == [
+        pytest.approx(likeness(texts[i], texts[j])) for i, j in zip(first, second, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.85, 0.9, 0.95])
@@ -162,7 +175,7 @@ def test_near_duplicates_that_are_other_questions_are_told(tmp_path: Path) -> No
     assert "other questions" in found.verdict
     first = found.examples[0]
     assert first.labels[0] != first.labels[1]
-    assert jaccard(*first.texts) == pytest.approx(first.similarity)
+    assert likeness(*first.texts) == pytest.approx(first.similarity)
     assert found.summary()
 
 
@@ -178,6 +191,14 @@ def test_a_cluster_counts_once(tmp_path: Path) -> None:
     assert found.bins[0].clusters == 4
     assert found.bins[0].disagreement.estimate == pytest.approx(3 / 4)
     assert found.bins[0].pairs > 700
+
+
+def test_different_texts_with_the_same_runs_are_in_the_last_class(tmp_path: Path) -> None:
+    rows = [("aaaaaaa", "0"), ("aaaaaaaaa", "1"), ("other text", "0")]
+    found = near_duplicates(
+        table(tmp_path / "a.csv", rows), item=["text"], label="label", threshold=0.8, bins=2
+    )
+    assert [part.pairs for part in found.bins] == [0, 1]
 
 
 def test_exact_repeats_are_one_text_and_columns_must_be_there(tmp_path: Path) -> None:
