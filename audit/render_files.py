@@ -8,7 +8,7 @@ from audit import render_words as words
 from audit.comparing import FileComparison, Moved
 from audit.leakage import Leak
 from audit.render_methods import METHODS, Method
-from audit.render_page import Figure, Page, Row, Section, SectionTable, settings_rows, with_limits
+from audit.render_page import Figure, Page, Row, Section, SectionTable, item_text, settings_rows, with_limits
 from audit.results import Estimate
 
 __all__ = ["comparison_page", "leak_page"]
@@ -247,7 +247,10 @@ def _items(result: Leak) -> Iterator[Section]:
         return
     rows = [
         Row(
-            names=(" · ".join(one.item), *((_labels(one.train_labels), _labels(one.test_labels)) if result.labelled else ())),
+            names=(
+                item_text(one.item),
+                *((_labels(one.train_labels), _labels(one.test_labels)) if result.labelled else ()),
+            ),
             values=(_rows(one.train_rows), _rows(one.test_rows)),
         )
         for one in result.examples

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from audit import render_words as words
 from audit.issues_results import Issues
 from audit.render_methods import METHODS, Method
-from audit.render_page import Figure, Page, Row, Section, SectionTable, settings_rows, with_limits
+from audit.render_page import Figure, Page, Row, Section, SectionTable, item_text, settings_rows, with_limits
 from audit.results import Estimate
 
 __all__ = ["issues_page"]
@@ -201,7 +201,7 @@ def _list(result: Issues) -> Iterator[Section]:
         return
     rows = tuple(
         Row(
-            names=(one.label, one.suggested, " · ".join(one.item)),
+            names=(one.label, one.suggested, item_text(one.item)),
             values=(
                 words.number(one.score), words.number(one.suggested_probability),
                 "yes" if one.conflict else "no", words.integer(one.row),

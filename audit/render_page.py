@@ -6,6 +6,7 @@ Names and heads of a table, and the ``source`` of a page, may be text of the aud
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ __all__ = [
     "Row",
     "Section",
     "SectionTable",
+    "item_text",
     "numeric_columns",
     "settings_rows",
     "with_limits",
@@ -106,6 +108,12 @@ def numeric_columns(table: SectionTable) -> tuple[bool, ...]:
     ]
     numeric = [bool(cells) and all(map(_FIGURE.fullmatch, cells)) for cells in columns]
     return (False, *([False] * names + numeric)[1:])
+
+
+def item_text(parts: Sequence[str], most: int = 240) -> str:
+    """The columns of an item in one text, each cut so that all are seen."""
+    each = most // max(len(parts), 1)
+    return " · ".join(part if len(part) <= each else f"{part[:each]}…" for part in parts)
 
 
 def with_limits(part: Estimate, digits: int = 3) -> str:

@@ -3,6 +3,14 @@
 import json
 from html.parser import HTMLParser
 
+#: What a report is made of.
+HTML_TAGS = {
+    "html", "head", "meta", "title", "link", "style", "body", "a", "header", "p", "nav", "main", "section", "h1",
+    "h2", "h3", "ol", "li", "dl", "div", "dt", "dd", "span", "figure", "figcaption", "svg", "rect", "line", "text",
+    "circle", "table", "thead", "tbody", "tr", "th", "td", "article", "code", "details", "summary", "label", "input",
+    "select", "option", "button", "script", "bdi", "b", "sub",
+}  # fmt: skip
+
 
 class Page(HTMLParser):
     """Elements, attributes and text of a document; the text of scripts and styles is kept apart."""

@@ -12,16 +12,9 @@ from audit.render_methods import METHODS
 from audit.render_words import visible
 from tests.made_results import conflict, full
 from tests.made_shapes import SHAPES, hostile, no_repeats, texts, with_conflicts
-from tests.pages import Page, spaced
+from tests.pages import HTML_TAGS, Page, spaced
 
 each_shape = pytest.mark.parametrize("shape", SHAPES)
-
-HTML_TAGS = {
-    "html", "head", "meta", "title", "link", "style", "body", "a", "header", "p", "nav", "main", "section", "h1",
-    "h2", "h3", "ol", "li", "dl", "div", "dt", "dd", "span", "figure", "figcaption", "svg", "rect", "line", "text",
-    "circle", "table", "thead", "tbody", "tr", "th", "td", "article", "code", "details", "summary", "label", "input",
-    "select", "option", "button", "script", "bdi", "b", "sub",
-}  # fmt: skip
 
 
 @given(texts)
