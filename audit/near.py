@@ -185,15 +185,22 @@ def near_pairs(sketches: Sketches, *, threshold: float, most: int = 5_000_000, s
     )
 
 
-def _coded(texts: Sequence[str]) -> Iterator[tuple[Codes, Codes]]:
-    """Chunks of texts as sorted rows (from 0 in each chunk) and codes, each code once a row."""
+def parts_of(texts: Sequence[str], *, characters: int) -> Iterator[list[str]]:
+    """The texts in order, in parts of so many characters; a longer text is a part of its own."""
     start = 0
     while start < len(texts):
-        stop, room = start, _CHARACTERS
+        stop, room = start, characters
         while stop < len(texts) and (stop == start or room >= len(texts[stop])):
             room -= len(texts[stop]) + SHINGLE
             stop += 1
-        part = [text if len(text) >= SHINGLE else text.ljust(SHINGLE, "\0") for text in texts[start:stop]]
+        yield list(texts[start:stop])
+        start = stop
+
+
+def _coded(texts: Sequence[str]) -> Iterator[tuple[Codes, Codes]]:
+    """Chunks of texts as sorted rows (from 0 in each chunk) and codes, each code once a row."""
+    for part in parts_of(texts, characters=_CHARACTERS):
+        part = [text if len(text) >= SHINGLE else text.ljust(SHINGLE, "\0") for text in part]
         lengths = np.array([len(text) for text in part], np.int64)
         points = np.frombuffer("".join(part).encode("utf-32-le", "surrogatepass"), np.uint32).astype(
             np.uint64
@@ -209,7 +216,6 @@ def _coded(texts: Sequence[str]) -> Iterator[tuple[Codes, Codes]]:
         keys.sort()  # much faster than np.unique
         keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
         yield keys >> np.uint64(_BITS), keys & np.uint64((1 << _BITS) - 1)
-        start = stop
 
 
 #: Odd numbers, so that each character changes the code whatever the others are.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from audit.errors import ArgumentError
-from audit.near import Pairs
+from audit.near import Pairs, parts_of
 from audit.patterns import FloatArray, IntArray
 from audit.reading_vectors import WordVectors
 
@@ -55,7 +55,10 @@ def check_texts(texts: int, most: int) -> None:
 def embed(texts: Sequence[str], words: WordVectors) -> Vectors:
     """The vectors of N texts: shape (N, D), each of length 1, or 0 for a text without any word."""
     made = np.zeros((len(texts), words.vectors.shape[1]), np.float32)
-    for start, part in _chunks(texts):
+    start = 0
+    for part in parts_of(texts, characters=_CHARACTERS):
+        # half of a surrogate pair is no text that a tokenizer takes
+        part = [text.encode("utf-8", "replace").decode("utf-8") for text in part]
         ids = [found.ids for found in words.tokenizer.encode_batch_fast(part, add_special_tokens=False)]
         pointers = np.append(0, np.cumsum([len(one) for one in ids]))
         flat = np.fromiter((piece for one in ids for piece in one), np.int64, int(pointers[-1]))
@@ -64,6 +67,7 @@ def embed(texts: Sequence[str], words: WordVectors) -> Vectors:
         sums = counts @ words.vectors
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         made[start : start + len(part)] = sums / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+        start += len(part)
     return made
 
 
@@ -140,19 +144,6 @@ def background(vectors: Vectors, *, seed: int = 0) -> float | None:
     first = rng.integers(n, size=_RANDOM)
     second = (first + rng.integers(1, n, size=_RANDOM)) % n
     return float(np.quantile(cosines(vectors, first, second), 1.0 - _ABOVE))
-
-
-def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Where each part of the texts begins, and the part, of a bounded number of characters."""
-    start = 0
-    while start < len(texts):
-        stop, room = start, _CHARACTERS
-        while stop < len(texts) and (stop == start or room >= len(texts[stop])):
-            room -= len(texts[stop]) + 1
-            stop += 1
-        # half of a surrogate pair is no text that a tokenizer takes
-        yield start, [text.encode("utf-8", "replace").decode("utf-8") for text in texts[start:stop]]
-        start = stop
 
 
 def _tiles(vectors: Vectors) -> Iterator[tuple[int, int, Vectors]]:
