@@ -71,13 +71,16 @@ def _odd_labels(evidence: Evidence) -> Iterator[Alarm]:
 def _numbers(evidence: Evidence) -> Iterator[Alarm]:
     classes = evidence.patterns.classes
     values = _finite(classes)
-    if values is None or len(values) < _FRACTIONS:
+    if values is None:
+        return
+    count = len(np.unique(values))
+    if count < _FRACTIONS:
         return
     fractions = bool(np.any(values != np.round(values)))
     closer = _closer(evidence, values)
     if not fractions:
-        gaps = values.max() - values.min() + 1 > 1.2 * len(values)
-        if len(values) <= _WHOLE or not gaps or closer is None or closer > _CLOSER:
+        gaps = values.max() - values.min() + 1 > 1.2 * count
+        if count <= _WHOLE or not gaps or closer is None or closer > _CLOSER:
             return
     near = (
         ""
@@ -89,19 +92,19 @@ def _numbers(evidence: Evidence) -> Iterator[Alarm]:
     yield Alarm(
         code=NUMBERS,
         severity="warning",
-        message=f"The labels are {len(values):,} different numbers, and count as classes without an order here{near}.",
+        message=f"The labels are {count:,} different numbers, and count as classes without an order here{near}.",
         action="--kind numeric measures their noise, and the RMSE, R² and MAE that no model can beat",
-        figures={"numbers": len(values), "fractions": fractions, "distance_to_chance": closer},
+        figures={"numbers": count, "fractions": fractions, "distance_to_chance": closer},
     )
 
 
 def _finite(classes: Sequence[str]) -> FloatArray | None:
-    """The labels as different finite numbers, or None."""
+    """The labels as finite numbers, or None."""
     try:
         values = np.array([float(name) for name in classes])
     except ValueError:
         return None
-    return values if np.all(np.isfinite(values)) and len(np.unique(values)) == len(values) else None
+    return values if np.all(np.isfinite(values)) else None
 
 
 def _closer(evidence: Evidence, values: FloatArray) -> float | None:

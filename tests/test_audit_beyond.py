@@ -257,7 +257,32 @@ def test_every_form_tells_all_parts(form: Any, everything: AuditResult) -> None:
 
 
 def test_the_frame_and_the_summary_stay(everything: AuditResult) -> None:
-    assert set(everything.to_frame()["quantity"]) >= {"disagreement", "flip_rate"}
+    frame = everything.to_frame()
+    assert list(frame.columns) == "quantity column value items estimate low high method".split()
+    rows = {(row.quantity, row.column, row.value): row for row in frame.itertuples()}
+    assert rows["disagreement", "", ""].estimate == everything.disagreement.estimate
+    band, several = everything.ceiling, everything.ceiling.moments
+    assert (rows["ceiling", "", "lower"].estimate, rows["ceiling", "", "lower"].low) == (band.lower, band.low)
+    assert (rows["ceiling", "", "upper"].estimate, rows["ceiling", "", "upper"].high) == (
+        band.upper,
+        band.high,
+    )
+    assert rows["moments", "", "upper"].estimate == several.upper
+    assert rows["moments", "", "upper"].items == several.items
+    errors, gold = everything.errors, everything.gold
+    assert errors is not None
+    assert gold is not None
+    assert rows["pairs_mean_error", "", "upper"].high == errors.pairs.mean_error.high
+    for part in (errors.repeats, errors.strata, errors.annotators):
+        assert rows["label_error", part.method, ""].estimate == part.mean_error.estimate
+        for rate in part.rates:
+            assert rows["label_given_truth", part.method, f"{rate.truth} → {rate.label}"].low == rate.low
+    assert [row.value for row in rows.values() if row.quantity == "annotator_error"] == [
+        rater.value for rater in errors.annotators.raters
+    ]
+    assert rows["gold_error", "", ""].estimate == gold.error.estimate
+    limit = everything.metrics.limits[0]
+    assert rows["metric_limit", limit.metric, limit.direction].estimate == limit.bound
     assert everything.summary().startswith("These labels disagree")
 
 

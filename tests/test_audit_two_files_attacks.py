@@ -25,12 +25,28 @@ def test_no_report_takes_the_place_of_an_input(tmp_path: Path, command: str) -> 
     a, b = (write_csv(tmp_path / f"{name}.csv", ["text", "label"], ROWS) for name in "ab")
     before = a.read_bytes()
     for out in (a, b):
-        refused(run(command, a, b, *NAMED, "--out", out), "give the output another name")
-        assert out.read_bytes() == before
+        for option in ("--out", "--html"):
+            refused(run(command, a, b, *NAMED, option, out), "give the output another name")
+            assert out.read_bytes() == before
+    both = ("--out", tmp_path / "r.html", "--html", tmp_path / "r.html")
+    refused(run(command, a, b, *NAMED, *both), "already in this run")
     if command == "leak":
         refused(
             run(command, a, b, *NAMED, "--out", tmp_path / "c.csv", "--rows", tmp_path / "c.csv"), "already"
         )
+
+
+@pytest.mark.parametrize("option", ["--out", "--html", "--conflicts"])
+@pytest.mark.parametrize("kind", ["classes", "ordinal"])
+def test_no_report_takes_the_place_of_the_gold_labels(tmp_path: Path, option: str, kind: str) -> None:
+    a = write_csv(tmp_path / "a.csv", ["text", "label"], ROWS)
+    gold = write_csv(tmp_path / "gold.csv", ["text", "truth"], ROWS[:20])
+    before = gold.read_bytes()
+    words = ("dupes", a, *NAMED, "--kind", kind, "--classes", "a,b", "--gold", gold, option)
+    refused(run(*words, gold), "gold.csv is read or written already", "give the output another name")
+    assert gold.read_bytes() == before
+    done = run(*words, tmp_path / "new.csv")
+    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize("command", ["compare", "leak"])
