@@ -15,7 +15,7 @@ import typer
 
 from audit import cli_ceiling
 from audit import options as o
-from audit.cli_common import names, needed, report
+from audit.cli_common import names, needed, reading, report
 from audit.cli_files import register
 from audit.cli_usage import invoke
 
@@ -99,7 +99,7 @@ def dupes(
         missing=names(missing), normalise=normalise, merge_labels=merge_labels, drop_copies=drop_copies,
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
         show_conflicts=show_conflicts, conflicts_file=conflicts,
-        **_reading(delimiter, encoding, quote, escape, sheet, ragged), engine=engine, master=master,
+        **reading(locals()), engine=engine, master=master,
         errors=errors, strata=strata, gold=gold, near=near, near_pairs=near_pairs, semantic=semantic,
         semantic_texts=semantic_texts,
     )  # fmt: skip
@@ -119,9 +119,14 @@ cli_ceiling.register(app)
 def resolve(
     file: o.File,
     conflicts: Annotated[
-        Path, typer.Argument(help="The file that audit dupes --conflicts wrote, edited or not.")
+        Path,
+        typer.Argument(
+            metavar="CONFLICTS", help="The file that audit dupes --conflicts wrote, edited or not."
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="File to write: the data with the list carried out.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="File to write: the data with the list carried out.")
+    ],
     item: o.Item = None,
     label: o.Label = None,
     delimiter: o.Delimiter = None,
@@ -139,7 +144,7 @@ def resolve(
 
     done = resolve_conflicts(
         file, conflicts, out=out, item=names(item), label=label,
-        **_reading(delimiter, encoding, quote, escape, sheet, ragged),
+        **reading(locals()),
     )  # fmt: skip
     typer.echo(done.summary())
 
@@ -153,22 +158,28 @@ def plan(
     item: o.Item = None,
     label: o.Label = None,
     half_width: Annotated[
-        float, typer.Option("--half-width", help="Wanted half-width of the interval of the flip rate.")
+        float,
+        typer.Option(
+            "--half-width", help="Wanted half-width of the interval of the flip rate: 0.02 is ±2 points."
+        ),
     ] = 0.02,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", help="Flip rate to plan for; the file's own if it has repeats, else 0.1."),
+        typer.Option("--rate", help="Flip rate to plan for, below 0.5 (default: the file's own, else 0.1)."),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows", help="Draw this many rows, whatever --half-width says.")
+        int | None, typer.Option("--rows", help="Draw so many items, 1 or more, whatever --half-width says.")
     ] = None,
     by: o.Strata = None,
     show: o.Show = None,
     merge: o.Merge = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write: the plan, or the merged data.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="File to write: the plan, or the merged data."),
     ] = None,
-    classes: Annotated[int, typer.Option("--classes", help="Number of classes when no file is given.")] = 2,
+    classes: Annotated[
+        int, typer.Option("--classes", help="Number of classes, 2 or more, when no file is given.")
+    ] = 2,
     missing: o.Missing = None,
     normalise: o.Normalise = "case",
     level: o.Level = 0.95,
@@ -184,14 +195,14 @@ def plan(
 
     Example: audit plan data.csv --item text --label label --half-width 0.02 --out plan.csv
     """
-    reading = _reading(delimiter, encoding, quote, escape, sheet, ragged)
+    how = reading(locals())
     if merge is not None:
         from audit.merging import merge_answers
 
         merged = merge_answers(
             needed(file, "--merge needs the data FILE the plan was drawn from"), merge, item=names(item),
             label=label, out=needed(out, "--merge needs --out FILE for the merged data"),
-            missing=names(missing), normalise=normalise, **reading,
+            missing=names(missing), normalise=normalise, **how,
         )  # fmt: skip
         typer.echo(merged.summary())
         return
@@ -202,7 +213,7 @@ def plan(
         return
     drawn = draw_plan(
         file, item=names(item), label=label, half_width=half_width, rate=rate, rows=rows, by=names(by),
-        show=names(show), out=out, missing=names(missing), normalise=normalise, level=level, seed=seed, **reading,
+        show=names(show), out=out, missing=names(missing), normalise=normalise, level=level, seed=seed, **how,
     )  # fmt: skip
     typer.echo(drawn.summary())
 
@@ -262,14 +273,6 @@ def main() -> None:
             raise
         typer.echo(f"audit: {visible(str(error), one_line=True)}", err=True)
         sys.exit(error.exit_code)
-
-
-def _reading(
-    delimiter: Any, encoding: Any, quote: Any, escape: Any, sheet: Any, ragged: Any
-) -> dict[str, Any]:
-    """What the reader is told of a file's form."""
-    form = {"delimiter": delimiter, "encoding": encoding, "quoting": quote, "escape": escape}
-    return {**form, "sheet": sheet, "ragged": ragged}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ def ceiling(
         ),
     ] = None,
     score: Annotated[
-        float | None, typer.Option("--score", help="The measured score, of accuracy or of --metric.")
+        float | None,
+        typer.Option("--score", help="The measured score, 0.93 for 93%, of accuracy or of --metric."),
     ] = None,
     metric: Annotated[Metric, typer.Option("--metric", help="What the score is a score of.")] = "accuracy",
     n_test: Annotated[
@@ -36,24 +37,29 @@ def ceiling(
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option("--share", help="The positive class's share of the labels, if there is no file."),
+        typer.Option(
+            "--share", help="The positive class's share of the labels, 0 to 1, if there is no file."
+        ),
     ] = None,
     predicted: Annotated[
         float | None,
         typer.Option(
             "--predicted-share",
-            help="Share of rows the model calls positive, to correct recall, F1 and kappa.",
+            help="Share of rows, 0 to 1, that the model calls positive: corrects recall, F1 and kappa.",
         ),
     ] = None,
     item: o.Item = None,
     label: o.Label = None,
     disagreement: Annotated[
-        float | None, typer.Option("--disagreement", help="d, if it is known and there is no file.")
+        float | None, typer.Option("--disagreement", help="d, 0 to 1, if it is known and there is no file.")
     ] = None,
     pairs: Annotated[int | None, typer.Option("--pairs", help="Pairs behind --disagreement.")] = None,
-    classes: Annotated[int, typer.Option("--classes", help="Number of classes behind --disagreement.")] = 2,
+    classes: Annotated[
+        int, typer.Option("--classes", help="Number of classes, 2 or more, behind --disagreement.")
+    ] = 2,
     level: Annotated[
-        float | None, typer.Option("--level", help="Confidence level (default: the audit's, or 0.95).")
+        float | None,
+        typer.Option("--level", help="Confidence level, between 0 and 1 (default: the audit's, or 0.95)."),
     ] = None,
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
 ) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
-__all__ = ["deliver", "names", "needed", "report", "write"]
+__all__ = ["deliver", "names", "needed", "reading", "report", "write"]
 
 
 def names(values: list[str] | None) -> tuple[str, ...]:
@@ -18,6 +19,12 @@ def names(values: list[str] | None) -> tuple[str, ...]:
         plain = ("\n" in value or "\r" in value) and not value.startswith('"')  # csv would see several lines
         found += [value] if plain else next(csv.reader([value], skipinitialspace=True), [])
     return tuple(found)
+
+
+def reading(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What :func:`audit.reading.open_table` is told of a file's form, from the options of a command."""
+    form = {name: options[name] for name in ("delimiter", "encoding", "escape", "sheet", "ragged")}
+    return {**form, "quoting": options["quote"]}
 
 
 def needed(value: Any, message: str) -> Any:

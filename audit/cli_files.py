@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from audit import options as o
-from audit.cli_common import names, needed, report
+from audit.cli_common import names, needed, reading, report
 
 __all__ = ["register"]
 
@@ -16,15 +16,22 @@ __all__ = ["register"]
 def compare(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The file with the earlier labels.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The file with the later labels.")],
-    item: o.Item = None,
-    label: o.Label = None,
+    item: o.NamedItem = None,
+    label: o.NamedLabel = None,
     label_after: Annotated[
         str | None,
         typer.Option(
             "--label-after", metavar="COLUMN", help="The label column of AFTER, if its name differs."
         ),
     ] = None,
-    row_id: o.RowId = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option(
+            "--row-id",
+            metavar="COLUMN",
+            help="Compare rows of one id (default: items, by their usual label).",
+        ),
+    ] = None,
     missing: o.Missing = None,
     normalise: o.Normalise = "case",
     level: o.Level = 0.95,
@@ -36,6 +43,8 @@ def compare(
     html: o.Html = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
+    quote: o.Quote = None,
+    escape: o.Escape = None,
     sheet: o.Sheet = None,
     ragged: o.Ragged = "error",
 ) -> None:
@@ -50,7 +59,7 @@ def compare(
     result = compare_files(
         before, after, item=names(item), label=needed(label, "name the label column: --label COLUMN"),
         label_after=label_after, row_id=row_id, missing=names(missing), normalise=normalise, level=level,
-        draws=draws, seed=seed, interval=interval, delimiter=delimiter, encoding=encoding, sheet=sheet, ragged=ragged,
+        draws=draws, seed=seed, interval=interval, **reading(locals()),
     )  # fmt: skip
     report(result, form, out, html)
 
@@ -58,8 +67,11 @@ def compare(
 def leak(
     train: Annotated[str, typer.Argument(metavar="TRAIN", help="The file that models are trained on.")],
     test: Annotated[str, typer.Argument(metavar="TEST", help="The file that they are tested on.")],
-    item: o.Item = None,
-    label: o.Label = None,
+    item: o.NamedItem = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="COLUMN", help="The label column: do leaked items keep their label?"),
+    ] = None,
     label_test: Annotated[
         str | None,
         typer.Option("--label-test", metavar="COLUMN", help="The label column of TEST, if its name differs."),
@@ -73,13 +85,18 @@ def leak(
     ] = None,
     fail_over: Annotated[
         float | None,
-        typer.Option("--fail-over", help="Exit with 1 if a larger share of the test rows leaks (0 for any)."),
+        typer.Option(
+            "--fail-over",
+            help="Exit with 1 if a larger share of the test rows leaks (0 for any).",
+        ),
     ] = None,
     form: o.Form = "text",
     out: o.Out = None,
     html: o.Html = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
+    quote: o.Quote = None,
+    escape: o.Escape = None,
     sheet: o.Sheet = None,
     ragged: o.Ragged = "error",
 ) -> None:
@@ -96,8 +113,7 @@ def leak(
     check_outputs([train, test], out, html, rows)
     result = find_leaks(
         train, test, item=names(item), label=label, label_test=label_test, missing=names(missing),
-        normalise=normalise, level=level, show=show, out=rows, delimiter=delimiter, encoding=encoding, sheet=sheet,
-        ragged=ragged,
+        normalise=normalise, level=level, show=show, out=rows, **reading(locals()),
     )  # fmt: skip
     report(result, form, out, html)
     if fail_over is not None and (result.share.estimate or 0.0) > fail_over:
@@ -106,8 +122,8 @@ def leak(
 
 def issues(
     file: o.File,
-    item: o.Item = None,
-    label: o.Label = None,
+    item: o.NamedItem = None,
+    label: o.NamedLabel = None,
     probs: Annotated[
         str | None,
         typer.Option(
@@ -130,7 +146,9 @@ def issues(
             "--row-id", metavar="COLUMN", help="Column that joins a table of --probs or --embeddings."
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", help="Folds of the default model, over items.")] = 5,
+    folds: Annotated[
+        int, typer.Option("--folds", help="Folds of the default model, over items, 2 or more.")
+    ] = 5,
     missing: o.Missing = None,
     normalise: o.Normalise = "case",
     level: o.Level = 0.95,
@@ -146,6 +164,8 @@ def issues(
     html: o.Html = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
+    quote: o.Quote = None,
+    escape: o.Escape = None,
     sheet: o.Sheet = None,
     ragged: o.Ragged = "error",
 ) -> None:
@@ -160,8 +180,8 @@ def issues(
     result = find_issues(
         file, item=names(item), label=needed(label, "name the label column: --label COLUMN"), probs=probs,
         embeddings=embeddings, row_id=row_id, missing=names(missing), normalise=normalise, folds=folds, level=level,
-        draws=draws, seed=seed, show=show, out_rows=out_rows, delimiter=delimiter, encoding=encoding, sheet=sheet,
-        ragged=ragged, progress=lambda told: typer.echo(f"{told} ...", err=True),
+        draws=draws, seed=seed, show=show, out_rows=out_rows, **reading(locals()),
+        progress=lambda told: typer.echo(f"{told} ...", err=True),
     )  # fmt: skip
     report(result, form, out, html)
 

@@ -21,10 +21,25 @@ Item = Annotated[
     typer.Option(
         "--item",
         metavar="COLUMNS",
-        help="Column(s) that make an item: its text or id. Commas or repeats; a name with a comma in double quotes.",
+        help="Column(s) that make an item: its text or id (guessed if not given). Commas or repeats; a name with a "
+        "comma in double quotes.",
     ),
 ]
-Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The label column.")]
+Label = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="The label column (guessed if not given).")
+]
+# Of commands that guess nothing.
+NamedItem = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--item",
+        metavar="COLUMNS",
+        help="Column(s) that make an item: its text or id. Commas or repeats; needed.",
+    ),
+]
+NamedLabel = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="The label column; needed.")
+]
 LabelColumns = Annotated[
     list[str] | None,
     typer.Option("--label-columns", metavar="COLUMNS", help="Wide form: one vote a column, one item a row."),
@@ -54,19 +69,35 @@ Normalise = Annotated[
 Split = Annotated[
     str | None, typer.Option("--split", metavar="COLUMN", help="Column with train/validation/test.")
 ]
-Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, between 0 and 1.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw, 0 or more.")]
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="Separator of a text file; found out if not given.")
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="Separator of a text file, such as ';'; found out if not given.",
+    ),
 ]
 Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Encoding of a text file; found out if not given.")
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252; found out if not given."
+    ),
 ]
 Quote = Annotated[
-    str | None, typer.Option("--quote", help="Character around fields that hold separators, or none.")
+    str | None,
+    typer.Option(
+        "--quote", metavar="CHARACTER", help="Character around fields that hold separators; none for no such."
+    ),
 ]
 Escape = Annotated[
-    str | None, typer.Option("--escape", help="Character before a quote inside a quoted field.")
+    str | None,
+    typer.Option(
+        "--escape",
+        metavar="CHARACTER",
+        help="Character before a quote inside a quoted field (default: doubled).",
+    ),
 ]
 Sheet = Annotated[
     str | None,
@@ -137,7 +168,7 @@ Ladder = Annotated[
         "--ladder/--no-ladder", help="d at every level of --normalise (default: up to 500,000 rows)."
     ),
 ]
-Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws.")]
+Draws = Annotated[int, typer.Option("--draws", help="Bootstrap draws, 1 or more.")]
 Kind = Annotated[
     Literal["classes", "numeric", "ordinal", "tags"] | None,
     typer.Option(
@@ -170,19 +201,26 @@ Interval = Annotated[
     typer.Option("--interval", help="Interval of d when every item has two labels."),
 ]
 Form = Annotated[Format, typer.Option("--format", help="Form of the report on standard output.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Write the report to this file instead.")]
-Html = Annotated[Path | None, typer.Option("--html", help="Write the HTML report to this file as well.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
+]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML report to this file as well.")
+]
 Conflicts = Annotated[
     Path | None,
-    typer.Option("--conflicts", help="Write the disagreeing items to this file, hardest first."),
+    typer.Option(
+        "--conflicts", metavar="FILE", help="Write the disagreeing items to this file, hardest first."
+    ),
 ]
 ShowConflicts = Annotated[
-    int, typer.Option("--show-conflicts", help="Disagreeing items shown in the report.")
+    int, typer.Option("--show-conflicts", help="Disagreeing items shown in the report, 0 or more.")
 ]
 FailUnder = Annotated[
     float | None,
     typer.Option(
-        "--fail-under", help="Exit with code 1 when the end of the band named by --fail-on is lower."
+        "--fail-under",
+        help="Exit with code 1 when the end of the band named by --fail-on is below this, such as 0.9.",
     ),
 ]
 FailOn = Annotated[

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from audit.cli_common import reading
 from audit.options import Delimiter, Encoding, Escape, Quote, Ragged, Sheet
 from relabel.cli_endpoint import probe, rehearse
-from relabel.cli_people import make_job, reading, register
+from relabel.cli_people import make_job, register
 
 app = typer.Typer(
     name="relabel",
@@ -118,11 +119,13 @@ def run(
     escalate: Annotated[
         str | None,
         typer.Option(
-            "--escalate", metavar="SHARE", help="Share for the adjudicator (default with one: 15%)."
+            "--escalate",
+            metavar="SHARE",
+            help="Share for the adjudicator, 0.2 or 20% (default with one: 15%).",
         ),
     ] = None,
     escalate_below: Annotated[
-        float | None, typer.Option("--escalate-below", help="Adjudicate all below this confidence.")
+        float | None, typer.Option("--escalate-below", help="Adjudicate all below this confidence, 0 to 1.")
     ] = None,
     gold: Annotated[
         str | None, typer.Option("--gold", metavar="FILE", help="A sample with right labels, to measure on.")
@@ -139,7 +142,8 @@ def run(
     target_agreement: Annotated[
         float | None,
         typer.Option(
-            "--target-agreement", help="Adjudicate all that --gold cannot vouch for at this agreement."
+            "--target-agreement",
+            help="Adjudicate all that --gold cannot vouch for at this agreement, such as 0.9.",
         ),
     ] = None,
     concurrency: Concurrency = 64,
@@ -223,7 +227,10 @@ def status(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The journal of a run.")],
     form: Form = "text",
 ) -> None:
-    """Show what a journal holds: replies by status, tokens and cost by model. Works while a run writes."""
+    """Show what a journal holds: replies by status, tokens and cost by model. Works while a run writes.
+
+    Example: audit relabel status clean.journal.sqlite
+    """
     from relabel.checking import journal_status
 
     report = journal_status(journal)

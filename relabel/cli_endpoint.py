@@ -88,16 +88,16 @@ def rehearse(
         ),
     ] = None,
     error: Annotated[
-        float, typer.Option("--error", help="Error rate of every judge, without --model.")
+        float, typer.Option("--error", help="Error rate of every judge, 0 to 1, without --model.")
     ] = 0.1,
     labels: Annotated[
         list[str] | None, typer.Option("--labels", metavar="LABEL", help="Declared labels. Repeats.")
     ] = None,
     flat: Annotated[bool, typer.Option("--flat", help="Confidence tells nothing of the error.")] = False,
-    port: Annotated[int, typer.Option("--port", help="0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option("--port", help="Port to listen at; 0 takes a free one.")] = 0,
     latency: Annotated[float, typer.Option("--latency", help="Seconds before each answer.")] = 0.0,
     jitter: Annotated[
-        float, typer.Option("--jitter", help="Latency varies by this share, up and down.")
+        float, typer.Option("--jitter", help="Latency varies by this share, 0 to 1, up and down.")
     ] = 0.0,
     fault: Annotated[
         list[str] | None,
@@ -108,12 +108,13 @@ def rehearse(
         ),
     ] = None,
     profile: Annotated[
-        str, typer.Option("--profile", help="full, reasoning, llama_cpp, quiet, bare or thinker.")
+        str,
+        typer.Option("--profile", help="What it can: full, reasoning, llama_cpp, quiet, bare or thinker."),
     ] = "full",
     per_second: Annotated[
         float | None, typer.Option("--per-second", help="Rate limit: requests per second; over it, 429.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Fixes every draw.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of every random draw.")] = 0,
 ) -> None:
     """Play an endpoint on this machine whose judgements are scripted, to rehearse a run at no cost.
 

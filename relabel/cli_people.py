@@ -15,7 +15,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-__all__ = ["make_job", "reading", "register"]
+from audit.cli_common import reading
+from audit.options import Level
+
+__all__ = ["make_job", "register"]
 
 _JOB = (
     "data", "rubric", "judge", "adjudicator", "base_url", "adjudicator_base_url", "journal", "out", "label",
@@ -79,11 +82,6 @@ def _with(
 def _default(parameter: inspect.Parameter) -> Any:
     """Its default; a job that asks nobody needs no judge."""
     return "none" if parameter.default is inspect.Parameter.empty else parameter.default
-
-
-def reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What `audit.reading.open_table` is told, from the options of a command."""
-    return {"quoting" if name == "quote" else name: options[name] for name in _READING}
 
 
 def make_job(o: Mapping[str, Any]) -> Any:
@@ -152,7 +150,7 @@ def _agree(
             "--gold-weight", metavar="COLUMN", help="In --gold: 1/(chance that the item was drawn)."
         ),
     ] = None,
-    level: Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")] = 0.95,
+    level: Level = 0.95,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell items, judgements and cost; ask nothing.")
     ] = False,
@@ -200,7 +198,9 @@ def _export(
         Path | None,
         typer.Option("--config", metavar="FILE", help="Label Studio's configuration (default: beside --to)."),
     ] = None,
-    below: Annotated[float, typer.Option("--below", help="A label under this confidence is unsure.")] = 0.8,
+    below: Annotated[
+        float, typer.Option("--below", help="A label under this confidence, 0 to 1, is unsure.")
+    ] = 0.8,
     most: Annotated[int, typer.Option("--most", min=1, help="At most so many items, the least sure.")] = 200,
     blind: Annotated[
         bool, typer.Option("--blind", help="Leave out what the models and the old labels say.")

@@ -101,7 +101,7 @@ def record(
             "--metric", metavar="NAME=NUMBER", help="A metric, where there is no score file; repeat it."
         ),
     ] = None,
-    rows: Annotated[int | None, typer.Option("--rows", help="Rows behind --metric.")] = None,
+    rows: Annotated[int | None, typer.Option("--rows", help="Rows behind --metric, 1 or more.")] = None,
     family: Family = None,
     purpose: Annotated[
         Literal["validation", "holdout"],

@@ -67,7 +67,9 @@ def operating_point(
         Literal["recall", "precision", "share"],
         typer.Option("--match", help="What our threshold matches of the other run (share: called positive)."),
     ] = "recall",
-    margin: Annotated[float, typer.Option("--margin", help="A difference that does not matter.")] = 0.002,
+    margin: Annotated[
+        float, typer.Option("--margin", help="A difference that does not matter, 0 to 1.")
+    ] = 0.002,
     choose_on: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +79,8 @@ def operating_point(
         ),
     ] = None,
     choose_split: Annotated[
-        str | None, typer.Option("--choose-split", metavar="NAME", help="Which split of --choose-on.")
+        str | None,
+        typer.Option("--choose-split", metavar="NAME", help="Split of --choose-on (default: its only one)."),
     ] = None,
     stratified: Annotated[
         bool, typer.Option("--stratified", help="Keep the number of rows of each class in every draw.")
@@ -133,13 +136,17 @@ def route(
     cost_a: Annotated[
         float | None, typer.Option("--cost-a", help="Cost of an item with A, in any unit.")
     ] = None,
-    cost_b: Annotated[float | None, typer.Option("--cost-b", help="Cost of an item with B.")] = None,
+    cost_b: Annotated[
+        float | None, typer.Option("--cost-b", help="Cost of an item with B, in the same unit.")
+    ] = None,
     margin: Annotated[
-        float, typer.Option("--margin", help="What the metric may lose against always asking B.")
+        float, typer.Option("--margin", help="What the metric, 0 to 1, may lose against always asking B.")
     ] = 0.01,
     flip_rate: Annotated[
         float | None,
-        typer.Option("--flip-rate", help="Error rate of the labels (audit dupes): out of any reach."),
+        typer.Option(
+            "--flip-rate", help="Error rate of the labels, 0 to 0.5 (audit dupes): out of any reach."
+        ),
     ] = None,
     conflicts: Annotated[
         Path | None,
