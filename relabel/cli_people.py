@@ -210,7 +210,8 @@ def _export(
 ) -> Any:
     """Write the items nobody is sure of for people: both verdicts, rationale, the clause cited. Asks nothing.
 
-    Example: audit relabel review export data.csv --rubric rubric.md --judge gpt-4o-mini --out c.csv --to review.json
+    Example: audit relabel review export data.csv --rubric rubric.md --judge gpt-4o-mini --out clean.csv
+    --to review.json
     """
     from relabel.review import export_review
 
