@@ -9,10 +9,16 @@ import json
 import re
 from typing import Any
 
+import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
+from audit.comparing import compare_files
 from audit.errors import ArgumentError
+from audit.issues import find_issues
+from audit.label_numbers import audit_numeric
+from audit.label_sets import audit_ordinal, audit_tags
+from audit.leakage import find_leaks
 from audit.render import render
 from audit.render_page import Row, SectionTable, item_text, numeric_columns
 from audit.results import Estimate
@@ -281,3 +287,39 @@ def test_every_column_of_an_item_is_seen() -> None:
     assert item_text(("a", "b")) == "a · b"
     assert item_text(("a" * 500, "b")) == f"{'a' * 120}… · b"
     assert item_text(()) == ""
+
+
+# --- where there is little to tell -----------------------------------------------------------------------------
+
+
+def frame(*rows: tuple[str, str]) -> Any:
+    return pd.DataFrame(rows, columns=["text", "label"])
+
+
+def degenerate() -> dict[str, Any]:
+    once = frame(("a", "1"), ("b", "2"))
+    named: dict[str, Any] = {"item": ["text"], "label": "label"}
+    return {
+        "numbers-once": audit_numeric(once, **named),
+        "numbers-equal": audit_numeric(frame(("a", "1"), ("a", "1"), ("b", "2"), ("b", "2")), **named),
+        "grades-once": audit_ordinal(once, **named),
+        "tags-once": audit_tags(once, **named),
+        "other-items": compare_files(once, frame(("c", "1"), ("d", "2")), **named),
+        "one-class": compare_files(frame(("a", "1"), ("a", "1")), frame(("a", "1"), ("a", "1")), **named),
+        "no-leak": find_leaks(once, frame(("c", "1")), **named),
+        "no-label": find_leaks(once, once, item=["text"]),
+        "nothing": find_leaks(once, frame(("", "1")), **named),
+        "issues-one-class": find_issues(frame(("a", "1"), ("b", "1"), ("a", "1")), draws=5, **named),
+    }
+
+
+def test_little_to_tell_is_told_in_every_form() -> None:
+    for name, result in degenerate().items():
+        shown = Page(render(result, "html"))
+        assert set(shown.tags) <= HTML_TAGS, name
+        told = render(result, "markdown")
+        for words_of in (spaced(shown.text), told, render(result, "text")):
+            assert not re.search(r"\b(None|nan|inf)\b(?! of| has)", words_of), (name, words_of[:3_000])
+        assert told.startswith("# ")
+    assert "no item has two labels" in render(degenerate()["numbers-once"], "html")
+    assert "no noise is seen" in render(degenerate()["numbers-equal"], "html")
