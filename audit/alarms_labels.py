@@ -13,10 +13,10 @@ from audit.numeric import value_scores
 from audit.patterns import FloatArray
 from audit.results import Alarm
 
-__all__ = ["CHECKS", "NUMBERS"]
+__all__ = ["ABSENT", "CHECKS", "NUMBERS", "TYPOS", "typos"]
 
-#: The code of the alarm that the labels are numbers rather than classes.
-NUMBERS = "numbers as classes"
+#: Codes of alarms that other kinds of labels do without, or raise by themselves.
+NUMBERS, TYPOS, ABSENT = "numbers as classes", "label typos", "labels that may mean none"
 
 #: So many different numbers, some with a fraction, are measurements. Whole numbers may be codes of classes: they need
 #: more, gaps between them, and conflicts that lie this much closer together than different labels do by chance.
@@ -44,23 +44,28 @@ def _spellings(evidence: Evidence) -> Iterator[Alarm]:
         )
 
 
+def typos(names: Sequence[str], rows: Sequence[int]) -> Iterator[Alarm]:
+    """The alarm that rare names of labels, with so many ``rows`` each, look like misspellings of others."""
+    found = likely_typos(names, rows)
+    if found:
+        listed = ", ".join(f"{rare!r} for {common!r}" for rare, common in found)
+        yield Alarm(
+            code=TYPOS,
+            severity="warning",
+            message=f"Label typos: {listed}? A rare label whose name is one letter off counts as one of its own.",
+            action="correct the labels in the file",
+            figures={"typos": [list(pair) for pair in found]},
+        )
+
+
 def _odd_labels(evidence: Evidence) -> Iterator[Alarm]:
     classes, rows = evidence.patterns.classes, evidence.class_rows.tolist()
-    typos = likely_typos(classes, rows)
-    if typos:
-        listed = ", ".join(f"{rare!r} for {common!r}" for rare, common in typos)
-        yield Alarm(
-            code="label typos",
-            severity="warning",
-            message=f"Label typos: {listed}? A rare class whose name is one letter off counts as a class of its own.",
-            action="correct the labels in the file",
-            figures={"typos": [list(pair) for pair in typos]},
-        )
+    yield from typos(classes, rows)
     absent = no_labels(classes)
     if absent and len(absent) < len(classes):
         count = sum(n for name, n in zip(classes, rows, strict=True) if name in absent)
         yield Alarm(
-            code="labels that may mean none",
+            code=ABSENT,
             severity="note",
             message=f"{', '.join(map(repr, absent))} ({count:,} labels) count as classes; they may mean 'no label'.",
             action=f"--missing {','.join(absent)} leaves them out",

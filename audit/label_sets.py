@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from audit.alarms_labels import NUMBERS
+from audit.alarms_labels import ABSENT, NUMBERS, TYPOS, typos
 from audit.ceiling import ceiling_band
 from audit.columns import ROLES, check_roles, guess
 from audit.disagreement import estimate_disagreement
@@ -22,7 +22,7 @@ from audit.moments import moment_bounds
 from audit.numeric import ValueScores, pair_distance, value_scores, weighted_kappa
 from audit.patterns import CountPatterns, FloatArray
 from audit.reading import HOW_TO_READ, open_table
-from audit.results import AuditResult, Ceiling, Disagreement, Estimate, FlipRate, Result
+from audit.results import Alarm, AuditResult, Ceiling, Disagreement, Estimate, FlipRate, Result
 from audit.verdict import compose_verdict
 
 __all__ = ["OrdinalAudit", "TagAudit", "TagsAudit", "audit_ordinal", "audit_tags"]
@@ -118,7 +118,7 @@ def audit_ordinal(source: Any, *, classes: Sequence[str] | None = None, **option
     ``classes`` names them from the lowest to the highest; without it they must be numbers, whose order is theirs.
     The other options are those of :func:`audit.duplicates.audit_duplicates`.
     """
-    result = _not_numbers(audit_duplicates(source, classes=classes, **options))
+    result = _told(audit_duplicates(source, classes=classes, **options), without=(NUMBERS,))
     order = tuple(classes) if classes else _numeric_order(result.data.classes)
     rank = {name: float(place) for place, name in enumerate(order)}
     ranks = np.array([rank[name] for name in result.data.classes])
@@ -157,7 +157,7 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     options.update(item=chosen.item, label=chosen.label)
     label = str(chosen.label)
     frame[label] = [_canonical(cell, sep) for cell in frame[label]]
-    result = _not_numbers(audit_duplicates(frame, **options))
+    result = audit_duplicates(frame, **options)
     form: dict[str, Any] = {
         "source": told.source,
         "format": told.format,
@@ -176,6 +176,9 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
         for tag in tags:
             given[tag] = given.get(tag, 0) + rows
     ranked = sorted(given, key=lambda tag: (-given[tag], tag))
+    # Sets that differ in a letter are different sets, and "none" is the empty one.
+    odd = tuple(typos(ranked, [given[tag] for tag in ranked]))
+    result = _told(result, without=(NUMBERS, TYPOS, ABSENT), more=odd)
     total = sum(result.data.class_rows)
     settings = result.settings
     parts = []
@@ -195,10 +198,10 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     )  # fmt: skip
 
 
-def _not_numbers(result: AuditResult) -> AuditResult:
-    """The result without the alarm that its labels are numbers: here they are grades, or tags."""
-    alarms = tuple(alarm for alarm in result.alarms if alarm.code != NUMBERS)
-    if len(alarms) == len(result.alarms):
+def _told(result: AuditResult, *, without: Sequence[str], more: Sequence[Alarm] = ()) -> AuditResult:
+    """The result without the alarms of these codes, which speak of plain classes, and with others."""
+    alarms = (*(alarm for alarm in result.alarms if alarm.code not in without), *more)
+    if alarms == result.alarms:
         return result
     verdict = compose_verdict(
         repeats=result.repeats, d=result.disagreement, rate=result.flip_rate, band=result.ceiling, alarms=alarms,

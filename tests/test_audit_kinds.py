@@ -14,7 +14,7 @@ import pytest
 
 from audit.duplicates import audit_duplicates
 from audit.label_numbers import audit_numeric
-from audit.label_sets import audit_ordinal
+from audit.label_sets import audit_ordinal, audit_tags
 from tests.command import run
 from tests.test_audit_label_kinds import ROOT, ratings, table
 
@@ -136,3 +136,25 @@ def test_grades_with_fractions_are_no_hint_to_numbers(tmp_path: Path) -> None:
     found = audit_ordinal(path, item=["text"], label="label", draws=200).audit
     assert "numbers as classes" not in [alarm.code for alarm in found.alarms]
     assert not [step for step in found.verdict.next_steps if "numbers as classes" in step]
+
+
+def test_misspellings_are_of_tags_and_none_is_the_empty_set(tmp_path: Path) -> None:
+    """Sets that differ in a letter are different sets; only tags can be misspelt."""
+    rows = [(f"i{k}", "a|b|c") for k in range(100)] * 2 + [
+        ("x", "a|b|d"),
+        ("x", "none"),
+        ("y", "biling"),
+        ("y", "none"),
+    ]
+    rows += [(f"j{k}", "billing") for k in range(60)]
+    path = table(tmp_path / "t.csv", rows)
+    found = audit_tags(str(path), item=["text"], label="label")
+    told = {alarm.code: alarm.figures for alarm in found.audit.alarms}
+    assert told["label typos"] == {"typos": [["biling", "billing"]]}
+    assert "labels that may mean none" not in told
+    plain = {
+        alarm.code: alarm.figures
+        for alarm in audit_duplicates(str(path), item=["text"], label="label").alarms
+    }
+    assert ["a|b|d", "a|b|c"] in plain["label typos"]["typos"]
+    assert "labels that may mean none" in plain
