@@ -5,6 +5,7 @@ Parquet, JSON lines, a JSON array of objects, or separated text (CSV, TSV), each
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -72,9 +73,11 @@ def _separated(path: Path) -> pd.DataFrame:
 def _rows(file: Path) -> list[dict[str, Any]]:
     """The objects of JSON lines, or of one JSON array."""
     text = file.read_text("utf-8-sig")
+    lines = text.split("\n")
     if text.lstrip().startswith("["):
-        return [_parsed(json.dumps(row), file, number) for number, row in enumerate(json.loads(text), 1)]
-    return [_parsed(line, file, number) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        with contextlib.suppress(ValueError, RecursionError):  # no array: the line that is at fault is told
+            lines = [json.dumps(row) for row in json.loads(text)]
+    return [_parsed(line, file, number) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _parsed(line: str, file: Path, number: int) -> dict[str, Any]:
