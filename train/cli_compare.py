@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from audit.cli_common import deliver, write
-from audit.options import Draws, Level, Seed
-from train.cli_options import Audit, Html, Out
+from audit.options import Draws, Html, Level, Out, Seed
+from train.cli_options import Audit
 
 __all__ = ["register"]
 

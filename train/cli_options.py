@@ -10,12 +10,6 @@ import typer
 Form = Annotated[
     Literal["text", "json"], typer.Option("--format", help="Form of the result on standard output.")
 ]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this file instead.")
-]
-Html = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write the HTML report to this file as well.")
-]
 Audit = Annotated[
     Path | None,
     typer.Option("--audit", metavar="FILE", help="JSON of audit dupes: scores are set in its ceiling band."),

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from audit.cli_common import names, report, write
-from audit.options import Level
-from train.cli_options import Form, Html, Out
+from audit.options import Html, Level, Out
+from train.cli_options import Form
 
 __all__ = ["register"]
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from audit.cli_common import deliver, write
-from audit.options import Level
-from train.cli_options import Audit, Form, Html, Out
+from audit.options import Html, Level, Out
+from train.cli_options import Audit, Form
 
 __all__ = ["register"]
 

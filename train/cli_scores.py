@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from audit.cli_common import report, write
-from audit.options import Level, Seed
-from train.cli_options import Form, Html, Out
+from audit.options import Html, Level, Out, Seed
+from train.cli_options import Form
 
 __all__ = ["register"]
 
