@@ -51,7 +51,7 @@ def run_alone(*words: str | Path, folder: Path, **variables: str) -> subprocess.
     spark = {name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))}
     kept = {name: value for name, value in os.environ.items() if name not in spark}
     return subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", _OWN, "dupes", *map(str, words)],
+        [sys.executable, "-c", _OWN, "dupes", *map(str, words)],
         cwd=folder, text=True, capture_output=True, check=False, env={**kept, "PYTHONPATH": str(ROOT), **variables},
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ def test_a_spark_of_our_own_is_silent_obeys_and_leaves_nothing(csv_file: Path, t
     done = run_alone(
         *words, "--engine", "spark", "--master", "local[1]", folder=folder, TMPDIR=str(scratch),
         PYSPARK_SUBMIT_ARGS="--driver-memory 1100m --conf spark.sql.shuffle.partitions=1 "
-        "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' --conf spark.sql.codegen.wholeStage=false "
+        "--driver-java-options '-XX:+UseSerialGC' --conf spark.sql.codegen.wholeStage=false "
         "--conf spark.sql.codegen.factoryMode=NO_CODEGEN --conf spark.sql.adaptive.enabled=false pyspark-shell",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
