@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from audit.ceiling import UNFIT
 from audit.evidence import Evidence
 from audit.results import Alarm, LatentClasses
 
 __all__ = ["CHECKS"]
 
-#: p-value below which a model is told not to fit.
-_UNFIT = 0.001
-
 
 def _mixture(evidence: Evidence) -> Iterator[Alarm]:
     moments = evidence.moments
-    if moments is None or moments.fit_p_value is None or moments.fit_p_value >= _UNFIT:
+    if moments is None or moments.fit_p_value is None or moments.fit_p_value >= UNFIT:
         return
     yield Alarm(
         code="counts fit no mixture",
@@ -36,7 +34,7 @@ def _unfit(evidence: Evidence) -> Iterator[Alarm]:
         return
     told = ((errors.repeats, "all items"), (errors.strata, "all strata"))
     for part, where in told:
-        if part.fit_p_value is None or part.fit_p_value >= _UNFIT:
+        if part.fit_p_value is None or part.fit_p_value >= UNFIT:
             continue
         yield Alarm(
             code=f"error rates do not fit ({part.method})",

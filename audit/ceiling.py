@@ -9,13 +9,13 @@ fresh draw of the labels scores, so a model may honestly beat it; 1 - eps is the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
 from audit.intervals import no_conflict_upper, wilson
-from audit.results import Ceiling, Disagreement, FlipRate, Result
+from audit.results import Ceiling, Disagreement, FlipRate, Moments, Result
 
 __all__ = [
     "Gate",
@@ -27,6 +27,12 @@ __all__ = [
     "pair_disagreement",
     "place_score",
 ]
+
+#: p-value below which a model of the labels is told not to fit, for several labels an item a mixture.
+UNFIT = 0.001
+
+#: Items with three labels or more from which their band counts: with fewer its sampling error is the larger.
+_ENOUGH_ITEMS = 200
 
 
 def ceiling_band(d: Disagreement, rate: FlipRate, *, minority_share: float | None = None) -> Ceiling:
@@ -79,6 +85,8 @@ def accuracy_without_noise(score: float, *, rate: float) -> float:
 class Placement(Result):
     """A measured accuracy set against the band.
 
+    ``lower``/``upper`` and ``low``/``high`` are the ends that count, at the point estimate and with sampling error:
+    those of ``source``, the pairs or several labels an item (see :func:`place_score`); ``band`` has both.
     ``position`` compares the score with the band at the point estimate; ``settled`` says that the interval of
     the score (Wilson, from ``n_test`` rows) and the widened band leave no doubt about it. ``message`` is the
     verdict in words. ``corrected`` is the accuracy against the truth if the model's errors are independent of
@@ -91,6 +99,11 @@ class Placement(Result):
     n_test: int | None
     position: Literal["below", "inside", "above", "unknown"]
     settled: bool
+    lower: float | None
+    upper: float | None
+    low: float | None
+    high: float | None
+    source: Literal["pairs", "several labels"]
     band: Ceiling
     corrected: float | None
     message: str
@@ -112,13 +125,65 @@ class Placement(Result):
         return f"{self.message}\n{more}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Band:
+    """The band that counts: its ends, how far in sampling error may move them (``inner``), and words."""
+
+    lower: float
+    upper: float
+    low: float
+    high: float
+    inner: tuple[float, float]
+    source: Literal["pairs", "several labels"]
+    name: str
+    note: str = ""
+
+
+def _band_that_counts(band: Ceiling, d: Disagreement, rate: FlipRate) -> _Band | None:
+    if band.lower is None or band.upper is None or band.low is None or band.high is None:
+        return None
+    pairs = _Band(
+        lower=band.lower, upper=band.upper, low=band.low, high=band.high,
+        inner=(1.0 - (d.low or 0.0), 1.0 - (rate.high or 0.0)), source="pairs", name="the band",
+    )  # fmt: skip
+    more = band.moments
+    if more.lower is None or more.upper is None or more.low is None or more.high is None:
+        return pairs
+    labels = f"up to {more.repeats} labels an item"
+    if more.fit_p_value is not None and more.fit_p_value < UNFIT:
+        return replace(
+            pairs, note=f" The band of pairs counts: no distribution explains the counts of {labels}."
+        )
+    if more.items_with_three < _ENOUGH_ITEMS:
+        return replace(
+            pairs,
+            note=(
+                f" By {labels} the ceiling is in [{more.lower:.3f}, {more.upper:.3f}]; with fewer than {_ENOUGH_ITEMS} "
+                f"items of three or more ({more.items_with_three}) the band of pairs counts."
+            ),
+        )
+    return _Band(
+        lower=more.lower, upper=more.upper, low=more.low, high=more.high,
+        inner=(2.0 * more.lower - more.low, 2.0 * more.upper - more.high), source="several labels",
+        name=f"the band of {labels},", note=f" Pairs alone give [{band.lower:.3f}, {band.upper:.3f}].",
+    )  # fmt: skip
+
+
 def place_score(
-    score: float, *, d: Disagreement, classes: int, n_test: int | None = None, refused: str | None = None
+    score: float,
+    *,
+    d: Disagreement,
+    classes: int,
+    n_test: int | None = None,
+    refused: str | None = None,
+    moments: Moments | None = None,
 ) -> Placement:
     """Place an accuracy in [0, 1], measured on ``n_test`` rows carrying labels like the audited ones.
 
     ``d`` is the audited disagreement, ``classes`` the number K of declared classes, ``refused`` a reason why no
-    flip rate may be formed.
+    flip rate may be formed. ``moments`` is the band from several labels an item: it counts where at least 200 items
+    have three labels or more and a mixture explains their counts, a rule that does not look at what the bands are, so
+    that its level stays. Which ends of the two are narrower is not asked: the best of two intervals is none of 95 %.
 
     Raises
     ------
@@ -130,19 +195,27 @@ def place_score(
     if n_test is not None and n_test < 1:
         raise ArgumentError(f"n_test is the number of test rows, at least 1, not {n_test}")
     rate = estimate_flip_rate(d, classes=classes, refused=refused)
-    band = ceiling_band(d, rate)
-    level = d.level
-    low, high = wilson(score * n_test, n_test, level=level) if n_test else (None, None)
-    if band.lower is None or band.upper is None or band.low is None or band.high is None:
+    whole = ceiling_band(d, rate)
+    if moments is not None and moments.lower is not None:
+        whole = replace(whole, moments=moments)
+    low, high = wilson(score * n_test, n_test, level=d.level) if n_test else (None, None)
+    band = _band_that_counts(whole, d, rate)
+    if band is None:
         return Placement(
-            score=score, score_low=low, score_high=high, n_test=n_test, position="unknown", settled=False,
-            band=band, corrected=None, message=f"There is no band to place {score:.3f} in: {band.reason}.",
+            score=score, score_low=low, score_high=high, n_test=n_test, position="unknown", settled=False, lower=None,
+            upper=None, low=None, high=None, source="pairs", band=whole, corrected=None,
+            message=f"There is no band to place {score:.3f} in: {whole.reason}.",
         )  # fmt: skip
     bottom, top = low if low is not None else score, high if high is not None else score
     position: Literal["below", "inside", "above"]
     if score < band.lower:
         position, settled = "below", top < band.low
-        words = "a fresh draw of the labels would score higher, so there is room for a better model"
+        words = (
+            "a fresh draw of the labels would score higher"
+            if band.source == "pairs"
+            else "a predictor that knows each item's chances would score higher"
+        )
+        words += ", so there is room for a better model"
     elif score > band.upper:
         position, settled = "above", bottom > band.high
         words = (
@@ -153,10 +226,10 @@ def place_score(
         )
     else:
         position = "inside"
-        settled = bottom >= 1.0 - (d.low or 0.0) and top <= 1.0 - (rate.high or 0.0)
+        settled = bottom >= band.inner[0] and top <= band.inner[1]
         words = "the model may already be at the ceiling, so better labels will show more than a better model"
     settled = settled and low is not None
-    where = f"{score:.3f} is {position} the band [{band.lower:.3f}, {band.upper:.3f}]: {words}"
+    where = f"{score:.3f} is {position} {band.name} [{band.lower:.3f}, {band.upper:.3f}]: {words}"
     sampled = (
         "is not known: give the number of test rows (--n-test)"
         if low is None
@@ -172,7 +245,8 @@ def place_score(
         corrected = accuracy_without_noise(score, rate=rate.estimate)
     return Placement(
         score=score, score_low=low, score_high=high, n_test=n_test, position=position, settled=settled,
-        band=band, corrected=corrected, message=f"{where}{doubt}.",
+        lower=band.lower, upper=band.upper, low=band.low, high=band.high, source=band.source, band=whole,
+        corrected=corrected, message=f"{where}{doubt}.{band.note}",
     )  # fmt: skip
 
 
@@ -196,7 +270,9 @@ def check_threshold(threshold: float) -> None:
 def check_gate(band: Ceiling, *, threshold: float, end: Literal["lower", "upper"] = "lower") -> Gate:
     """Compare ``band.lower`` (1 - d, what the labels surely allow) or ``band.upper`` with a threshold in [0, 1].
 
-    Labels without a band fail: a gate that cannot be measured is not met.
+    These are the ends of the band of pairs, also where several labels an item give a narrower one, which the message
+    then tells: a gate must mean the same from file to file, however many labels their items have. Labels without a
+    band fail: a gate that cannot be measured is not met.
     """
     check_threshold(threshold)
     value = band.lower if end == "lower" else band.upper
@@ -206,4 +282,9 @@ def check_gate(band: Ceiling, *, threshold: float, end: Literal["lower", "upper"
     passed = value >= threshold
     word = "passed" if passed else "failed"
     message = f"gate {word}: the {end} end of the ceiling band is {value:.4f}, the threshold {threshold:.4f}"
+    more = band.moments.lower if end == "lower" else band.moments.upper
+    if more is not None:
+        message += (
+            f" (up to {band.moments.repeats} labels an item put it at {more:.4f}; the gate is for pairs)"
+        )
     return Gate(passed=passed, threshold=threshold, end=end, value=value, message=message)

@@ -65,6 +65,8 @@ def ceiling(
 ) -> None:
     """Place a score in the band that holds the ceiling: below, inside, or too good to be true.
 
+    Accuracy is held against the band of several labels an item where 200 items have three or more, else of pairs.
+
     Example: audit ceiling audit.json --score 0.93 --n-test 500
 
     Example: audit ceiling audit.json --metric f1 --score 0.8

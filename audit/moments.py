@@ -114,6 +114,7 @@ def moment_bounds(
         high=min(1.0, max(high, upper)),
         repeats=max(orders),
         items=int(chosen.items[used].sum()),
+        items_with_three=int(chosen.items[chosen.sizes >= 3].sum()),
         method=f"linear programme, {ends['lower'].name} (lower) and {ends['upper'].name} (upper)"
         if chosen.class_count > 2
         else "linear programme",

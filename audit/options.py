@@ -227,7 +227,8 @@ FailOn = Annotated[
     Literal["lower", "upper"],
     typer.Option(
         "--fail-on",
-        help="lower (1 - d): what the labels surely allow; upper (1 - eps): the most they can.",
+        help="lower (1 - d): what the labels surely allow; upper (1 - eps): the most they can. Both are of pairs, also "
+        "where several labels an item narrow the band: a gate means the same for every file.",
     ),
 ]
 

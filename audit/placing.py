@@ -27,7 +27,8 @@ def place(
     """Place ``score`` (accuracy in [0, 1], on ``n_test`` rows) in the band of an audit.
 
     ``source`` is the JSON that ``audit dupes --format json`` wrote, or a data file, which is then audited with
-    ``item`` and ``label``; without it ``disagreement`` over ``pairs`` pairs and ``classes`` classes is used.
+    ``item`` and ``label``; without it ``disagreement`` over ``pairs`` pairs and ``classes`` classes is used. Where the
+    audit has enough items with three labels or more, the band from these counts (:func:`audit.ceiling.place_score`).
 
     Raises
     ------
@@ -47,16 +48,24 @@ def place(
         return place_score(score, d=d, classes=classes, n_test=n_test)
     saved = None if item or label is not None else load_audit(source)
     if saved is not None:
-        if level is not None and level != saved[0].level:
+        if level is not None and level != saved.d.level:
             raise ArgumentError(
-                f"{source} was made at level {saved[0].level}: audit again with --level {level}"
+                f"{source} was made at level {saved.d.level}: audit again with --level {level}"
             )
-        d, classes, refused = saved
-    else:
-        from audit.duplicates import audit_duplicates
-
-        result = audit_duplicates(
-            source, item=item, label=label, level=level or 0.95, show_conflicts=0, ladder=False
+        return place_score(
+            score,
+            d=saved.d,
+            classes=saved.classes,
+            n_test=n_test,
+            refused=saved.refused,
+            moments=saved.moments,
         )
-        d, classes, refused = result.disagreement, result.flip_rate.classes, result.flip_rate.reason
-    return place_score(score, d=d, classes=classes, n_test=n_test, refused=refused)
+    from audit.duplicates import audit_duplicates
+
+    result = audit_duplicates(
+        source, item=item, label=label, level=level or 0.95, show_conflicts=0, ladder=False
+    )
+    return place_score(
+        score, d=result.disagreement, classes=result.flip_rate.classes, n_test=n_test,
+        refused=result.flip_rate.reason, moments=result.ceiling.moments,
+    )  # fmt: skip

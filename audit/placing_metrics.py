@@ -12,7 +12,7 @@ from audit.ceiling import pair_disagreement
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
 from audit.metric_limits import METRICS, bound_metrics, correct_score, truth_share
-from audit.reading_saved import load_audit, load_positive
+from audit.reading_saved import load_audit
 from audit.results import Disagreement, MetricLimit, Result
 
 __all__ = ["MetricPlacement", "place_metric"]
@@ -153,7 +153,11 @@ def _labels(
         )
     saved = None if item or label is not None else load_audit(source)
     if saved is not None:
-        return *saved, load_positive(source)
+        if level is not None and level != saved.d.level:
+            raise ArgumentError(
+                f"{source} was made at level {saved.d.level}: audit again with --level {level}"
+            )
+        return saved.d, saved.classes, saved.refused, (saved.positive, saved.share, saved.names)
     from audit.duplicates import audit_duplicates
 
     result = audit_duplicates(

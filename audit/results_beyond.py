@@ -27,8 +27,8 @@ class Moments(Result):
     """Bounds of the ceiling from items with three labels or more, see :func:`audit.moments.moment_bounds`.
 
     ``lower``/``upper`` at the observed frequencies, ``low``/``high`` with sampling error; ``repeats`` is the largest
-    number of labels an item counts with, ``items`` the number of items used. ``fit_p_value`` is of the hypothesis
-    that the labels of an item are independent draws.
+    number of labels an item counts with, ``items`` the number of items used, ``items_with_three`` that of items with
+    three labels or more. ``fit_p_value`` is of the hypothesis that the labels of an item are independent draws.
     """
 
     lower: float | None = None
@@ -37,6 +37,7 @@ class Moments(Result):
     high: float | None = None
     repeats: int | None = None
     items: int = 0
+    items_with_three: int = 0
     method: str = "none"
     fit_p_value: float | None = None
     reason: str | None = None

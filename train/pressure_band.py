@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from audit.ceiling import Placement, ceiling_band, place_score
 from audit.errors import InputError
@@ -57,14 +56,7 @@ def read_band(path: str | Path) -> AuditBand:
         raise InputError(
             f"{path} holds no audit: write one with audit dupes DATA --format json --out dupes.json"
         )
-    d, classes, refused = saved
-    numbers = (d.estimate, d.low, d.high, d.level)
-    there: list[Any] = [value for value in numbers if value is not None]
-    if not all(isinstance(value, float | int) and 0.0 <= value <= 1.0 for value in there) or classes < 1:
-        raise InputError(
-            f"{path}: d lies in [0, 1], with its limits and level, which these do not: write the file again with audit "
-            "dupes DATA --format json --out dupes.json"
-        )
+    d, classes, refused = saved.d, saved.classes, saved.refused
     rate = estimate_flip_rate(d, classes=classes, refused=refused)
     return AuditBand(
         source=str(path), classes=classes, level=d.level, ceiling=ceiling_band(d, rate), disagreement=d,
