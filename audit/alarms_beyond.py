@@ -55,13 +55,19 @@ def _dependent(part: LatentClasses) -> Iterator[Alarm]:
         return
     more = [pair for pair in part.dependent if pair.observed > pair.expected]
     worst = (more or list(part.dependent))[0]
+    many = len(part.dependent) > 1
+    why = (
+        "They may have seen one another's labels, or find the same items hard."
+        if worst.observed > worst.expected
+        else "One of them answers these items otherwise than the rest: another understanding of the task, or no care."
+    )
     yield Alarm(
         code="dependent annotators",
         severity="warning",
         message=(
-            f"{len(part.dependent)} pairs of annotators agree otherwise than their error rates explain: {worst.value} "
-            f"agree on {worst.observed:.1%} of {worst.items:,} items, {worst.expected:.1%} expected. They may have "
-            "seen one another's labels, or find the same items hard. The error rates by annotator are then off."
+            f"{len(part.dependent)} pair{'s' if many else ''} of annotators agree{'' if many else 's'} otherwise than "
+            f"their error rates explain: {worst.value} agree on {worst.observed:.1%} of {worst.items:,} items, "
+            f"{worst.expected:.1%} expected. {why} The error rates by annotator are then off."
         ),
         action="--one-per or --by tells them apart; leave one of such a pair out",
         figures={

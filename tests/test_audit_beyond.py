@@ -174,33 +174,6 @@ def test_a_gold_made_from_the_labels_is_seen() -> None:
     assert "gold below the flip rate" not in [alarm.code for alarm in honest.alarms]
 
 
-@pytest.mark.shared_data
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [
-        ("bluebird", 0.3644),
-        ("dog", 0.3036),
-        ("SP_amt", 0.1065),
-        ("d_jn-product", 0.1837),
-        ("fact_eval", 0.1074),
-    ],
-)
-def test_one_minus_eps_is_at_least_one_minus_the_true_error(name: str, error: float, shared: Path) -> None:
-    folder = shared / "data" / "crowd" / name
-    result = audit_duplicates(
-        folder / "label.csv", item="item", label="label", gold=str(folder / "truth.csv"), ladder=False
-    )
-    gold, moments = result.gold, result.ceiling.moments
-    assert gold is not None
-    assert gold.error.estimate == pytest.approx(error, abs=5e-5)
-    assert gold.above is True
-    assert result.ceiling.upper is not None
-    assert result.ceiling.upper >= 1 - error
-    assert "differ from it" in render(result, "text")
-    assert moments.upper is not None  # a ceiling against these labels, tighter than the pairs'
-    assert moments.upper <= result.ceiling.upper + 1e-3
-
-
 # --- alarms ------------------------------------------------------------------------------------------------
 
 

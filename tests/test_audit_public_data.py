@@ -30,6 +30,25 @@ def d_and_rate(found: Any) -> tuple[float, float | None]:
     return round(found["disagreement"]["estimate"], 6), None if rate is None else round(rate, 6)
 
 
+#: The table that shows what the audit says of these sets.
+PAGE = (Path(__file__).parents[1] / "docs" / "crowd.md").read_text("utf-8")
+
+
+def crowd_row(name: str, found: Any) -> str:
+    """A row of the table in docs/crowd.md."""
+
+    def ends(part: Any) -> str:
+        return f"{part['lower']:.3f} to {part['upper']:.3f} ({part['low']:.3f} to {part['high']:.3f})"
+
+    band, error = found["ceiling"], found["gold"]["error"]
+    cells = [
+        name, f"{found['repeats']['items']:,}", f"{found['disagreement']['estimate']:.4f}",
+        f"{found['flip_rate']['estimate']:.4f}", f"{error['estimate']:.4f} ({error['low']:.3f} to {error['high']:.3f})",
+        ends(band), ends(band["moments"]), ", ".join(alarm["code"] for alarm in found["alarms"]) or "none",
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
 @pytest.mark.parametrize(
     ("name", "items", "d", "rate", "pairs", "conflicts", "true_error"),
     [
@@ -44,7 +63,10 @@ def test_crowd(
     name: str, items: int, d: float, rate: float, pairs: int, conflicts: int, true_error: float, shared: Path
 ) -> None:
     folder = shared / "data" / "crowd" / name
-    found = audit(folder / "label.csv", "--item", "item", "--label", "label", "--annotator", "worker")
+    found = audit(
+        folder / "label.csv", "--item", "item", "--label", "label", "--annotator", "worker", "--errors",
+        "--gold", folder / "truth.csv",
+    )  # fmt: skip
     repeats = found["repeats"]
     assert (repeats["pairs"], repeats["conflicts"]) == (pairs, conflicts)
     assert repeats["items"] == items or name == "fact_eval"
@@ -57,6 +79,16 @@ def test_crowd(
     error = sum(row["label"] != truth[row["item"]] for row in rows) / len(rows)
     assert round(error, 4) == true_error
     assert found["ceiling"]["upper"] >= 1 - error
+    moments, gold = found["ceiling"]["moments"], found["gold"]
+    assert gold["error"]["estimate"] == pytest.approx(error)
+    assert gold["above"] is True
+    # the band of several labels lies within that of pairs, and it too is of the label process: above 1 - error
+    assert (
+        found["ceiling"]["lower"] <= moments["lower"] <= moments["upper"] <= found["ceiling"]["upper"] + 1e-3
+    )
+    assert moments["upper"] >= 1 - error
+    assert moments["fit_p_value"] > 0.001
+    assert crowd_row(name, found) in PAGE.splitlines()
 
 
 def test_one_worker_twice_on_an_item_is_seen(shared: Path) -> None:
