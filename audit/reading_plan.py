@@ -20,7 +20,8 @@ Format = Literal[
 class ReadReport:
     """What was found out about a source.
 
-    ``quote`` is ``""`` where nothing is quoted; fields that do not apply are None. ``notes`` are sentences that a reader of the results should see.
+    ``quote`` is ``""`` where nothing is quoted; fields that do not apply are None. ``notes`` are sentences
+    that a reader of the results should see.
     """
 
     source: str

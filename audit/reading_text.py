@@ -92,15 +92,14 @@ def fetch(
     """Return a plain file with the bytes of ``source`` (``"-"`` is standard input), its name, its compression.
 
     Standard input, pipes and compressed files are written to a temporary file; a regular one is left where it is.
-    ``name`` is what to call a file that is itself a copy.
+    A copy of something else has its ``name`` given.
 
     Raises
     ------
     InputError
         The file is not there, cannot be read or unpacked, or is empty.
     """
-    name = name or ("standard input" if os.fspath(source) == "-" else os.fspath(source))
-    path = Path(source)
+    path, name = Path(source), name or ("standard input" if os.fspath(source) == "-" else os.fspath(source))
     try:
         name.encode()
     except UnicodeEncodeError as error:

@@ -147,6 +147,10 @@ def test_every_frame_gives_the_audit_of_its_csv(
         with open_table(frame, engine="spark") as opened, open_table(table) as same:
             assert (opened.columns, opened.head(50)) == (same.columns, same.head(50))
         return
+    if library == "PySpark":  # the ladder, which takes its time, is climbed below
+        options = {**FULL, "ladder": False}
+        assert without_notes(audit(frame, **options)) == without_notes(audit(table, **options))
+        return
     assert without_notes(audit(frame, **FULL)) == expected
 
 
@@ -200,19 +204,19 @@ def test_partitions_batches_and_chunks_of_any_size_give_the_same(
     rows = [
         (
             f"r{place}",
-            draw.choice(["the very same", "The very  same"]) if place % 2 else f"text {draw.randrange(900)}",
+            draw.choice(["the very same", "The very  same"]) if place % 2 else f"text {draw.randrange(500)}",
             draw.choice(["yes", "yes", "no"]),
             draw.choice("abcdefgh"),
         )
-        for place in range(2500)
+        for place in range(1400)
     ]
-    rows[350:720] = [("gone", "", "", "")] * 370  # a partition of seven is left without rows
+    rows[250:600] = [("gone", "", "", "")] * 350  # a partition of five is left without rows
     names = ["id", "text", "label", "who"]
     frame = spark.createDataFrame(
-        spark.sparkContext.parallelize(rows, 7), ", ".join(f"{name} string" for name in names)
+        spark.sparkContext.parallelize(rows, 5), ", ".join(f"{name} string" for name in names)
     ).where("id <> 'gone'")
     assert 0 in frame.rdd.glom().map(len).collect()
-    kept = {"spark.sql.shuffle.partitions": "5", "spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
+    kept = {"spark.sql.shuffle.partitions": "3", "spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
     before = {name: spark.conf.get(name) for name in kept}
     options = {"item": "text", "label": "label", "annotator": "who", "ladder": False, "show_conflicts": 50}
     try:
@@ -223,7 +227,7 @@ def test_partitions_batches_and_chunks_of_any_size_give_the_same(
         for name, value in before.items():
             spark.conf.set(name, value)
     assert there == audit(pd.DataFrame([row for row in rows if row[0] != "gone"], columns=names), **options)
-    assert there["repeats"]["pairs"] > 500_000  # one item holds half of the rows
+    assert there["repeats"]["pairs"] > 100_000  # one item holds half of the rows
 
 
 def test_rows_are_numbered_across_partitions(spark: Any) -> None:
