@@ -13,7 +13,7 @@ from typing import Any
 from audit.errors import ArgumentError, ColumnError
 from audit.reading import Table
 
-__all__ = ["ROLES", "ChosenColumns", "check_columns", "check_roles", "guess", "no_column"]
+__all__ = ["ROLES", "ChosenColumns", "check_columns", "check_roles", "guess", "guess_item", "no_column"]
 
 
 def _names(words: str) -> frozenset[str]:
@@ -35,7 +35,7 @@ _LABEL = (
     _names("label labels annotation labelled labeled"),
     _names(
         "class target y category gold answer rating grade vote verdict sentiment tag code score judgment judgement "
-        "decision preference"
+        "decision preference tags classes categories topics stars ratings grades scores"
     ),
 )
 _OTHERS = {
@@ -55,6 +55,7 @@ _GUESSED = (
     "--label-after",
     "--label-test",
 )  # options whose column may be proposed by its looks
+_BY_NAME = ", for its name"
 _MOST_CLASSES = 30
 _LONG_TEXT = 20
 
@@ -120,19 +121,34 @@ def guess(
     check_columns(table, counts, option="--counts")
     if label is not None and label in item:
         raise ArgumentError(f"column {label!r} is both item and label; name two columns")
-    chosen, reasons = tuple(item), []
+    chosen, reasons, guessed = tuple(item), [], False
     if not wide and not (item and label):
         sample = _look(table)
         if label is None:
             label, reason = _guess_label(table, [c for c in sample if c.name not in item], bool(item))
             reasons.append(reason)
+            guessed = not reason.endswith(_BY_NAME)
         if not item:
             name, reason = _guess_item(table, [c for c in sample if c.name != label])
             chosen = (name,)
             reasons.insert(0, reason)
+        if guessed and (more := _others(sample, (*chosen, label))):
+            reasons.append(f"--label may also mean {', '.join(more)}, whose values repeat")
     rest = [c for c in table.columns if c not in (*chosen, label, *wide)]
     hints = {role: _first(rest, names) for role, names in _OTHERS.items()}
     return ChosenColumns(item=chosen, label=label, reasons=tuple(reasons), **hints)
+
+
+def guess_item(table: Table) -> tuple[str, str]:
+    """The item column alone, and the reason; a column that would be guessed for the label is none.
+
+    Raises
+    ------
+    ColumnError
+        More than one column (or none) can be meant.
+    """
+    label = _suggest(table, "--label")
+    return _guess_item(table, [c for c in _look(table) if c.name != label])
 
 
 def check_columns(table: Table, names: Iterable[str], *, option: str) -> None:
@@ -226,16 +242,29 @@ def _ask(table: Table, option: str, candidates: Sequence[str], what: str, more: 
     return ColumnError(f"{table.report.source}: {which}; {fix}")
 
 
+def _others(sample: Sequence[_Column], taken: Iterable[str | None]) -> list[str]:
+    """Columns besides those taken whose short values repeat, as labels do; not those whose names say what they are."""
+    return [
+        c.name
+        for c in sample
+        if c.name not in taken
+        and 2 <= c.distinct <= c.filled / 2
+        and c.length < _LONG_TEXT
+        and not _is_other(c.name)
+        and not any(_plain(c.name) in tier for tier in _ITEM)
+    ]
+
+
 def _guess_label(table: Table, sample: Sequence[_Column], item_given: bool) -> tuple[str, str]:
     for tier in _LABEL:
         named = [c.name for c in sample if _plain(c.name) in tier]
         if len(named) == 1:
-            return named[0], f"label: column {named[0]}, for its name"
+            return named[0], f"label: column {named[0]}{_BY_NAME}"
         if named:
             raise _ask(table, "--label", named, "the label")
     parts = [c.name for c in sample if re.search(r"label|annotation", c.name, re.IGNORECASE)]
     if len(parts) == 1:
-        return parts[0], f"label: column {parts[0]}, for its name"
+        return parts[0], f"label: column {parts[0]}{_BY_NAME}"
     if parts:
         together = f", or count votes on one item with --label-columns {','.join(parts)}"
         raise _ask(table, "--label", parts, "the label", together)

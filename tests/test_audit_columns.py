@@ -34,6 +34,14 @@ GUESSED: dict[str, tuple[dict[str, list[Any]], tuple[str, ...], str, tuple[str, 
     "a text and an id": (
         {"text": LONG, "task_id": TWICE, "label": BITS}, ("text",), "label", ("--item task_id would group by that id",),
     ),
+    "tags, not the column of fewest values": (
+        {"ticket": TWICE, "id": TWICE, "tags": [f"a|{i % 5}" for i in IDS], "pass": BITS}, ("id",), "tags",
+        ("column tags, for its name",),
+    ),
+    "others are named": (
+        {"id": TWICE, "wert": BITS, "topics_de": [f"t{i // 2}" for i in IDS]}, ("id",), "wert",
+        ("--label may also mean topics_de, whose values repeat",),
+    ),
     "the roles of others are left alone": (
         {"item": TWICE, "worker": [i % 3 for i in IDS], "split": BITS, "vote": BITS}, ("item",), "vote", ("item",),
     ),
