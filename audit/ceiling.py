@@ -18,12 +18,14 @@ from audit.intervals import no_conflict_upper, wilson
 from audit.results import Ceiling, Disagreement, FlipRate, Moments, Result
 
 __all__ = [
+    "CountingBand",
     "Gate",
     "Placement",
     "accuracy_without_noise",
     "ceiling_band",
     "check_gate",
     "check_threshold",
+    "counting_band",
     "pair_disagreement",
     "place_score",
 ]
@@ -126,8 +128,11 @@ class Placement(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Band:
-    """The band that counts: its ends, how far in sampling error may move them (``inner``), and words."""
+class CountingBand:
+    """The band that counts: its ends, how far in sampling error may move them (``inner``), and words.
+
+    ``reason`` says why several labels an item do not count, where they have a band.
+    """
 
     lower: float
     upper: float
@@ -137,12 +142,18 @@ class _Band:
     source: Literal["pairs", "several labels"]
     name: str
     note: str = ""
+    reason: str = ""
 
 
-def _band_that_counts(band: Ceiling, d: Disagreement, rate: FlipRate) -> _Band | None:
+def counting_band(band: Ceiling, d: Disagreement, rate: FlipRate) -> CountingBand | None:
+    """The band that a score is held against, and that the verdict quotes; None where there is none.
+
+    That of several labels where at least 200 items have three or more and a mixture explains their counts, else that
+    of pairs: :func:`place_score` tells why.
+    """
     if band.lower is None or band.upper is None or band.low is None or band.high is None:
         return None
-    pairs = _Band(
+    pairs = CountingBand(
         lower=band.lower, upper=band.upper, low=band.low, high=band.high,
         inner=(1.0 - (d.low or 0.0), 1.0 - (rate.high or 0.0)), source="pairs", name="the band",
     )  # fmt: skip
@@ -152,7 +163,9 @@ def _band_that_counts(band: Ceiling, d: Disagreement, rate: FlipRate) -> _Band |
     labels = f"up to {more.repeats} labels an item"
     if more.fit_p_value is not None and more.fit_p_value < UNFIT:
         return replace(
-            pairs, note=f" The band of pairs counts: no distribution explains the counts of {labels}."
+            pairs,
+            note=f" The band of pairs counts: no distribution explains the counts of {labels}.",
+            reason="no distribution explains these counts",
         )
     if more.items_with_three < _ENOUGH_ITEMS:
         return replace(
@@ -161,8 +174,9 @@ def _band_that_counts(band: Ceiling, d: Disagreement, rate: FlipRate) -> _Band |
                 f" By {labels} the ceiling is in [{more.lower:.3f}, {more.upper:.3f}]; with fewer than {_ENOUGH_ITEMS} "
                 f"items of three or more ({more.items_with_three}) the band of pairs counts."
             ),
+            reason=f"fewer than {_ENOUGH_ITEMS} items have three labels or more",
         )
-    return _Band(
+    return CountingBand(
         lower=more.lower, upper=more.upper, low=more.low, high=more.high,
         inner=(2.0 * more.lower - more.low, 2.0 * more.upper - more.high), source="several labels",
         name=f"the band of {labels},", note=f" Pairs alone give [{band.lower:.3f}, {band.upper:.3f}].",
@@ -199,7 +213,7 @@ def place_score(
     if moments is not None and moments.lower is not None:
         whole = replace(whole, moments=moments)
     low, high = wilson(score * n_test, n_test, level=d.level) if n_test else (None, None)
-    band = _band_that_counts(whole, d, rate)
+    band = counting_band(whole, d, rate)
     if band is None:
         return Placement(
             score=score, score_low=low, score_high=high, n_test=n_test, position="unknown", settled=False, lower=None,

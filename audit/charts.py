@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from audit.results import Ceiling
+from audit.results import Ceiling, Moments
 
 __all__ = ["Axis", "axis_for", "band", "bar", "nice_axis", "whisker", "whisker_axis"]
 
@@ -53,19 +53,26 @@ def _ticks(low: float, high: float, step: float) -> int:
     return math.ceil(high / step - 1e-9) - math.floor(low / step + 1e-9) + 1
 
 
-def band(ceiling: Ceiling, *, digits: int) -> str:
-    """The band of the accuracy ceiling with its widened ends over an axis that ends at 1; "" without a band."""
+def band(ceiling: Ceiling, *, digits: int, several: bool = False) -> str:
+    """The band of the accuracy ceiling with its widened ends over an axis that ends at 1; "" without a band.
+
+    ``several`` draws the band of three or more labels an item below that of pairs, as a thinner bar.
+    """
     lower, upper, low, high = ceiling.lower, ceiling.upper, ceiling.low, ceiling.high
     if lower is None or upper is None:
         return ""
     low, high = lower if low is None else low, upper if high is None else high
-    axis = _axis_to_one(max(0.0, 1.0 - 1.45 * max(1.0 - low, 0.02)))
+    more = ceiling.moments if several else None
+    least = low if more is None or more.low is None else min(low, more.low)
+    axis = _axis_to_one(max(0.0, 1.0 - 1.45 * max(1.0 - least, 0.02)))
     x = {name: axis.at(value) for name, value in (("l", lower), ("u", upper), ("lo", low), ("hi", high))}
     # Labels that grow away from each other share a row; others would collide and stand in two.
     above = (34, 34) if _apart(x["l"], x["u"]) else (34, 14)
     below = (104, 104) if _apart(x["lo"], x["hi"]) else (104, 122)
-    floor = below[1] + 14
+    thin = [] if more is None else _thin(more, axis, below[1] + 12, digits)
+    floor = below[1] + (46 if thin else 14)
     parts = [
+        *thin,
         _rect("wide", x["lo"], x["hi"], 54, 24),
         _rect("band", x["l"], x["u"], 48, 36),
         *(_line("cap", x[end], x[end], 50, 82) for end in ("lo", "hi")),
@@ -87,7 +94,22 @@ def band(ceiling: Ceiling, *, digits: int) -> str:
         f"Band of the accuracy ceiling from {lower:.{digits}f} to {upper:.{digits}f}, "
         f"with sampling error from {low:.{digits}f} to {high:.{digits}f}"
     )
+    if more is not None and thin:
+        title += f"; by up to {more.repeats} labels an item from {more.lower:.{digits}f} to {more.upper:.{digits}f}"
     return _svg("chart-band", floor + 44, parts, title=title)
+
+
+def _thin(part: Moments, axis: Axis, top: float, digits: int) -> list[str]:
+    """A bar for the band of several labels an item, with a line of words below it."""
+    if part.lower is None or part.upper is None or part.low is None or part.high is None:
+        return []
+    x = [axis.at(value) for value in (part.low, part.lower, part.upper, part.high)]
+    told = f"up to {part.repeats} labels an item: {part.lower:.{digits}f} to {part.upper:.{digits}f}"
+    return [
+        _rect("wide thin", x[0], x[3], top, 10),
+        _rect("band thin", x[1], x[2], top, 10),
+        _label("limit", x[2], top + 23, told, toward="left"),
+    ]
 
 
 def _axis_to_one(start: float) -> Axis:

@@ -9,24 +9,9 @@ from audit.render_page import Row, Section, SectionTable, with_limits
 from audit.results import AuditResult, IdentifiedSet, LatentClasses, Rate
 from audit.results_near import NearDuplicates
 
-__all__ = ["metric_line", "moments_sentence", "sections"]
+__all__ = ["metric_line", "sections"]
 
 _RATERS_SHOWN, _PAIRS_SHOWN = 20, 10
-
-
-def moments_sentence(result: AuditResult) -> str:
-    """The band from three or more labels an item; empty where there is none."""
-    part, digits = result.ceiling.moments, words.places(result)
-    if part.lower is None or part.upper is None:
-        return ""
-    level = words.percent(result.disagreement.level)
-    one = abs(part.upper - part.lower) < 10.0**-digits
-    band = words.number(part.lower, digits) + ("" if one else f" to {words.number(part.upper, digits)}")
-    return (
-        f"Up to {part.repeats} labels an item ({words.integer(part.items)} items) put the ceiling at {band}, with "
-        f"sampling error {words.number(part.low, digits)} to {words.number(part.high, digits)} ({level}), whatever the "
-        "items are."
-    )
 
 
 def metric_line(result: AuditResult) -> str:

@@ -21,7 +21,8 @@ from markupsafe import Markup, escape
 
 from audit import charts
 from audit import render_words as words
-from audit.render_beyond import moments_sentence, sections
+from audit.render_band import band_rows, band_sentences, band_that_counts
+from audit.render_beyond import sections
 from audit.render_methods import METHODS, SHARED_MISTAKES
 from audit.render_page import Page, Row, Section, SectionTable, numeric_columns
 from audit.results import AuditResult, Breakdown, ConflictGroup
@@ -49,7 +50,8 @@ def html(result: AuditResult, *, more: Sequence[Section] = (), embedded: int = 2
     embedded:
         Characters of conflict text to embed whole. Texts beyond are cut after 2,000 characters and say so.
     """
-    sentence = words.band_sentence(result)
+    sentences = band_sentences(result)
+    counting = band_that_counts(result)
     return _render(
         "report.html",
         r=result,
@@ -57,16 +59,22 @@ def html(result: AuditResult, *, more: Sequence[Section] = (), embedded: int = 2
         kicker="Label audit of",
         title=words.source_name(result),
         version=result.settings.version,
-        band=Markup(charts.band(result.ceiling, digits=words.places(result))),
+        band=Markup(
+            charts.band(
+                result.ceiling,
+                digits=words.places(result),
+                several=counting is not None and counting.source == "several labels",
+            )
+        ),
         data_sentence=words.data_sentence(result),
         repeats_sentence=words.repeats_sentence(result),
         class_sentence=words.CLASS_SENTENCE,
-        band_sentence=sentence,
-        moments=moments_sentence(result),
+        band_sentences=sentences,
+        bands=band_rows(result),
         more=more,
         sections=sections(result),
         estimates=words.estimate_rows(result),
-        reasons=words.missing_reasons(result, told=(sentence,)),
+        reasons=words.missing_reasons(result, told=sentences),
         shared_mistakes=SHARED_MISTAKES,
         methods=METHODS,
         settings=words.settings_rows(result),

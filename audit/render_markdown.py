@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from audit import render_words as words
-from audit.render_beyond import moments_sentence, sections
+from audit.render_band import band_sentences
+from audit.render_beyond import sections
 from audit.render_methods import METHODS, SHARED_MISTAKES, Method
 from audit.render_page import Page, Section, SectionTable, numeric_columns
 from audit.results import Alarm, AuditResult, Breakdown, ConflictGroup
@@ -124,22 +125,20 @@ class _Report:
     def estimates(self) -> Iterator[str]:
         band = self.result.ceiling
         yield "## The band that holds the accuracy ceiling"
-        sentence = words.band_sentence(self.result)
-        yield _prose(sentence)
+        sentences = band_sentences(self.result)
+        yield _prose(" ".join(sentences))
         if (
             band.prevalence_lower is not None
             and band.lower is not None
             and band.prevalence_lower > band.lower
         ):
             yield f"The class shares raise the lower end to {self._n(band.prevalence_lower)}."
-        if told := moments_sentence(self.result):
-            yield _prose(told)
         rows = [
             (_prose(name[0].upper() + name[1:]), self._n(part.estimate), words.interval(part, self.digits))
             for name, part in words.estimate_rows(self.result)
         ]
         yield _table(("", "estimate", f"{words.percent(self.level)} interval"), rows, right=(1, 2))
-        for reason in words.missing_reasons(self.result, told=(sentence,)):
+        for reason in words.missing_reasons(self.result, told=sentences):
             yield f"Not given: {_prose(reason)}."
         yield f"> {_prose(SHARED_MISTAKES)}"
 

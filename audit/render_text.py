@@ -11,10 +11,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from audit import render_words as words
+from audit.render_band import band_rows
 from audit.render_beyond import metric_line, sections
 from audit.render_methods import SHARED_MISTAKES
 from audit.render_page import Section, SectionTable, numeric_columns
-from audit.results import Alarm, AuditResult, Breakdown, Estimate
+from audit.results import Alarm, AuditResult, Breakdown
 
 __all__ = ["text"]
 
@@ -63,20 +64,11 @@ class _Page:
 
     def estimates(self) -> Iterator[str]:
         result, digits = self.result, self.digits
-        band, level = result.ceiling, words.percent(self._level)
+        level = words.percent(self._level)
         yield self._style(f"{'':<40}{'estimate':>16}   {level} interval", "faint")
-        ends = "–"
-        wide = ""
-        if band.lower is not None and band.upper is not None:
-            ends = f"{words.number(band.lower, digits)} to {words.number(band.upper, digits)}"
-            wide = words.interval(Estimate(estimate=None, low=band.low, high=band.high), digits)
-        yield self._style(f"{'accuracy ceiling, 1 − d to 1 − ε':<40}{ends:>16}   {wide}".rstrip(), "bold")
-        several = result.ceiling.moments
-        if several.lower is not None and several.upper is not None:
-            ends = f"{words.number(several.lower, digits)} to {words.number(several.upper, digits)}"
-            wide = words.interval(Estimate(estimate=None, low=several.low, high=several.high), digits)
-            name = f"ceiling, up to {several.repeats} labels an item"
-            yield f"{name:<40}{ends:>16}   {wide}".rstrip()
+        for number, band in enumerate(band_rows(result)):
+            name = f"{'ceiling' if number else 'accuracy ceiling'}, {band.name}"
+            yield self._style(f"{name:<40}{band.ends:>16}   {band.limits}".rstrip(), "" if number else "bold")
         for name, part in words.estimate_rows(result):
             limits = words.interval(part, digits)
             yield f"{name:<40}{words.number(part.estimate, digits):>16}   {limits}".rstrip()

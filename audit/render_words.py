@@ -16,7 +16,6 @@ from audit.results import Alarm, AuditResult, Comparison, Estimate
 __all__ = [
     "CLASS_SENTENCE",
     "alarm_message",
-    "band_sentence",
     "column_title",
     "comparison_sentences",
     "data_sentence",
@@ -123,37 +122,6 @@ def file_name(source: str) -> str:
 def source_name(result: AuditResult) -> str:
     """The name of the audited file."""
     return file_name(result.data.source)
-
-
-def band_sentence(result: AuditResult) -> str:
-    """How to read the band, in two or three sentences with its numbers."""
-    band, digits = result.ceiling, places(result)
-    if band.lower is None or band.upper is None:
-        reason = band.reason or "there are no repeats to measure it from"
-        return f"No band can be drawn: {reason.rstrip('.')}."
-    if result.repeats.conflicts == 0:
-        return (
-            f"No repeated item disagrees, so nothing holds a model below 1; with {_items(result)} the ceiling may "
-            f"still be as low as {number(band.low, digits)} ({percent(result.disagreement.level)}, one-sided)."
-        )
-    words = (
-        f"The best possible score lies between {number(band.lower, digits)} (1 − d, what a fresh draw of the labels "
-        f"scores; a model may honestly beat it) and {number(band.upper, digits)} (1 − ε, if all items are equally "
-        f"noisy)."
-    )
-    if band.low is None or band.high is None:
-        return words
-    return (
-        f"{words} Sampling error of {_items(result)} widens this to {number(band.low, digits)} to "
-        f"{number(band.high, digits)} ({percent(result.disagreement.level)}). A score above "
-        f"{number(band.high, digits)} is too good: look for leakage."
-    )
-
-
-def _items(result: AuditResult) -> str:
-    return (
-        "1 repeated item" if result.repeats.items == 1 else f"{integer(result.repeats.items)} repeated items"
-    )
 
 
 #: What d of one class means.

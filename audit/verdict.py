@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from audit.ceiling import CountingBand, counting_band
 from audit.planning import half_width, pairs_needed, ranking_factor
 from audit.results import Alarm, Ceiling, Disagreement, FlipRate, RepeatSummary, Verdict
 from audit.wording import rounded, share
@@ -35,7 +36,8 @@ def compose_verdict(
         return Verdict(headline=_nothing(unrepeated), next_steps=_first_repeats(rate.classes, unrepeated))
     graves = [alarm for alarm in alarms if alarm.severity == "stop"]
     told = share(d.estimate)
-    if rate.estimate is None or band.lower is None or band.upper is None:
+    counting = counting_band(band, d, rate)
+    if counting is None:
         reason = graves[0].message if graves else f"{rate.reason}."
         headline = (
             f"These labels disagree with themselves on {told} of repeats, and no ceiling follows from it."
@@ -53,11 +55,11 @@ def compose_verdict(
         )
         return Verdict(headline=headline, next_steps=(*heed, *more))
     headline = (
-        f"These labels disagree with themselves on {told} of repeats: no model can be shown to beat "
-        f"{rounded(band.upper)} against them, and the ceiling may be as low as {rounded(band.lower)}."
+        f"These labels disagree with themselves on {told} of repeats: the best accuracy possible against them "
+        f"{_ends(counting, band)}."
     )
     few = "only " if repeats.items < _FEW_ITEMS else ""
-    steps = [_precision(f"{few}{items}", d, rate, band)]
+    steps = [_precision(f"{few}{items}", d, rate, band, counting)]
     if unrepeated:
         steps.append(_label_more(repeats.items, unrepeated))
     if rate.classes == 2 and d.estimate < 0.5:
@@ -98,13 +100,31 @@ def _label_more(items: int, unrepeated: int) -> str:
     )
 
 
-def _precision(items: str, d: Disagreement, rate: FlipRate, band: Ceiling) -> str:
+def _ends(counting: CountingBand, band: Ceiling) -> str:
+    """Where the best accuracy lies: by several labels an item where these count, else by pairs."""
+    lower, upper = rounded(counting.lower), rounded(counting.upper)
+    told = f"lies between {lower} and {upper}"
+    if lower == upper:
+        told = f"is about {upper}, with sampling error {rounded(counting.low)} to {rounded(counting.high)}"
+    return told if counting.source == "pairs" else f"{told} (by up to {band.moments.repeats} labels an item)"
+
+
+def _precision(items: str, d: Disagreement, rate: FlipRate, band: Ceiling, counting: CountingBand) -> str:
     """What the repeats pin down, and how well."""
     width = half_width(d.low or 0.0, d.high or 0.0, classes=rate.classes)
-    return (
+    leaves = counting.lower < (band.lower or 0.0) - 5e-4 or counting.upper > (band.upper or 1.0) + 5e-4
+    outside = "; that the other leaves it is sampling error" if leaves else ""
+    alone = (
+        ""
+        if counting.source == "pairs"
+        else f" Pairs alone give {band.lower:.3f} to {band.upper:.3f}, with sampling error {band.low:.3f} to "
+        f"{band.high:.3f}{outside}."
+    )
+    told = (
         f"{items} put the flip rate at {rate.estimate:.3f}, between {rate.low:.3f} and {rate.high:.3f} "
-        f"(±{width:.3f}), and the band with sampling error at {band.low:.3f} to {band.high:.3f}."
-    ).capitalize()
+        f"(±{width:.3f}), and the band with sampling error at {counting.low:.3f} to {counting.high:.3f}.{alone}"
+    )
+    return told[0].upper() + told[1:]
 
 
 def _heed(alarms: Sequence[Alarm], *, skip: int = 0) -> tuple[str, ...]:

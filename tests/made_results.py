@@ -197,8 +197,8 @@ def full() -> AuditResult:
     return AuditResult(
         verdict=Verdict(
             headline=(
-                "These labels disagree with themselves on 18% of repeats: no model can be shown to beat 0.90 against "
-                "them, and the ceiling may be as low as 0.82."
+                "These labels disagree with themselves on 18% of repeats: the best accuracy possible against them "
+                "lies between 0.82 and 0.90."
             ),
             next_steps=(
                 "252 repeated items put the flip rate at 0.102 ± 0.030 (band with sampling error: 0.764 to 0.924).",
