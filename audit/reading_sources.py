@@ -189,9 +189,7 @@ def copy_remote(address: str, scratch: Scratch) -> Path:
         told = " ".join(f"{type(error).__name__} {error}".split())
         for secret in _secrets(address):
             told = told.replace(secret, "***")
-        raise InputError(
-            f"cannot be read ({told[:300]}); check the address and your access to it"
-        ) from None
+        raise InputError(f"cannot be read ({told[:300]}); check the address and your access to it") from None
 
 
 def is_remote(source: Any) -> bool:
