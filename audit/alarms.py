@@ -33,6 +33,9 @@ _FEW_ITEMS = 30
 #: Fewer equal rows than this are no pattern.
 _FEWEST_COPIES = 5
 
+#: Rows of one row id that differ in more items than this share are no slips: the id is another thing's.
+_SLIPS = 0.02
+
 
 def raise_alarms(evidence: Evidence) -> tuple[Alarm, ...]:
     """All alarms of the evidence, the gravest first."""
@@ -78,7 +81,7 @@ def _above_maximum(evidence: Evidence) -> Iterator[Alarm]:
 
 def _copies(evidence: Evidence) -> Iterator[Alarm]:
     copies = evidence.copies
-    if copies is None or copies.rows == 0:
+    if copies is None or copies.rows == 0 or _row_id_of_items(evidence) is not None:
         return
     p_value, severity = None, "warning"
     if not copies.by_row_id:
@@ -111,6 +114,33 @@ def _copies(evidence: Evidence) -> Iterator[Alarm]:
             "flip_rate_without": rate.estimate if rate is not None else None,
             "items_without": items,
         },
+    )
+
+
+def _row_id_of_items(evidence: Evidence) -> tuple[str, int, int] | None:
+    """The column, the items with rows of one row id, and those of them at odds, if such rows differ too often."""
+    column, contrast = evidence.contrasts.get("row id", ("", None))
+    if contrast is None:
+        return None
+    shared = int((contrast.inside_pairs > 0) @ contrast.items)
+    differ = int((contrast.inside_conflicts > 0) @ contrast.items)
+    return (column, shared, differ) if differ > max(1.0, _SLIPS * shared) else None
+
+
+def _row_ids(evidence: Evidence) -> Iterator[Alarm]:
+    found = _row_id_of_items(evidence)
+    if found is None:
+        return
+    column, shared, differ = found
+    yield Alarm(
+        code="row id of items",
+        severity="warning",
+        message=(
+            f"Row id of items: rows with one {column} have different labels in {differ:,} of {shared:,} items, so it "
+            "tells items apart, not rows, and such rows are no copies. --drop-copies would take agreements away."
+        ),
+        action="leave --row-id out, or name the column that numbers the rows",
+        figures={"items": shared, "items_at_odds": differ},
     )
 
 
@@ -148,7 +178,7 @@ def _dependence(evidence: Evidence) -> Iterator[Alarm]:
         "same minute": ("repeats given in the same minute", apart),
     }  # fmt: skip
     for code, (column, contrast) in evidence.contrasts.items():
-        found = _agrees_more(contrast)
+        found = _agrees_more(contrast) if code in words else None
         if found is None:
             continue
         inside, outside, p_value = found
@@ -279,6 +309,7 @@ _CHECKS = (
     _deduplicated,
     _above_maximum,
     _copies,
+    _row_ids,
     _dependence,
     _adjudicated,
     _splits,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from audit import options as o
-from audit.cli_common import names
+from audit.cli_common import names, reading
 
 __all__ = ["register"]
 
@@ -62,6 +62,12 @@ def ceiling(
         typer.Option("--level", help="Confidence level, between 0 and 1 (default: the audit's, or 0.95)."),
     ] = None,
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the answer.")] = "text",
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    quote: o.Quote = None,
+    escape: o.Escape = None,
+    sheet: o.Sheet = None,
+    ragged: o.Ragged = "error",
 ) -> None:
     """Place a score in the band that holds the ceiling: below, inside, or too good to be true.
 
@@ -76,17 +82,18 @@ def ceiling(
     from audit.render import render_json
     from audit.results import Result
 
+    how = reading(locals())
     placed: Result
     if metric == "accuracy":
         placed = found = place(
             file, score=score, n_test=n_test, item=names(item), label=label, disagreement=disagreement, pairs=pairs,
-            classes=classes, level=level,
+            classes=classes, level=level, **how,
         )  # fmt: skip
         text = found.summary()
     else:
         placed = other = place_metric(
             metric, score, file, item=names(item), label=label, disagreement=disagreement, pairs=pairs,
-            classes=classes, share=share, positive=positive, predicted=predicted, level=level,
+            classes=classes, share=share, positive=positive, predicted=predicted, level=level, **how,
         )  # fmt: skip
         text = other.summary()
     typer.echo(render_json(placed) if form == "json" else text)

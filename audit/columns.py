@@ -136,6 +136,8 @@ def guess(
             reasons.append(f"--label may also mean {', '.join(more)}, whose values repeat")
     rest = [c for c in table.columns if c not in (*chosen, label, *wide)]
     hints = {role: _first(rest, names) for role, names in _OTHERS.items()}
+    if hints["row_id"] is not None and label is not None and _tells_items(table, hints["row_id"], label):
+        hints["row_id"] = None
     return ChosenColumns(item=chosen, label=label, reasons=tuple(reasons), **hints)
 
 
@@ -226,6 +228,17 @@ def _look(table: Table) -> list[_Column]:
         length = sum(map(len, cells)) / len(cells) if cells else 0.0
         columns.append(_Column(name=name, filled=len(cells), distinct=len(set(cells)), length=length))
     return columns
+
+
+def _tells_items(table: Table, row_id: str, label: str) -> bool:
+    """Whether one value of ``row_id`` has several labels among the first rows: then it tells items apart, not rows."""
+    places = table.columns.index(row_id), table.columns.index(label)
+    pairs = {
+        (row[places[0]], row[places[1]])
+        for row in table.head()
+        if None not in (row[places[0]], row[places[1]])
+    }
+    return len({value for value, _ in pairs}) < len(pairs)
 
 
 def _is_other(name: str) -> bool:

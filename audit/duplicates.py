@@ -302,6 +302,8 @@ def _contrasts(repeats: Repeats, columns: Columns) -> dict[str, tuple[str, PairC
         contrasts["same annotator"] = (columns.annotator, repeats.contrast(columns.annotator))
     if columns.is_long:
         contrasts["adjacent rows"] = ("", repeats.contrast("__adjacent"))
+        if columns.row_id is not None:
+            contrasts["row id"] = (columns.row_id, repeats.contrast(columns.row_id))
     if columns.time is not None:
         contrasts["same minute"] = (columns.time, repeats.contrast("__minute"))
     return contrasts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from audit.ceiling import Placement, pair_disagreement, place_score
 from audit.errors import ArgumentError
@@ -23,12 +24,14 @@ def place(
     pairs: int | None = None,
     classes: int = 2,
     level: float | None = None,
+    **reading: Any,
 ) -> Placement:
     """Place ``score`` (accuracy in [0, 1], on ``n_test`` rows) in the band of an audit.
 
     ``source`` is the JSON that ``audit dupes --format json`` wrote, or a data file, which is then audited with
-    ``item`` and ``label``; without it ``disagreement`` over ``pairs`` pairs and ``classes`` classes is used. Where the
-    audit has enough items with three labels or more, the band from these counts (:func:`audit.ceiling.place_score`).
+    ``item`` and ``label`` and read by ``reading`` (of :func:`audit.reading.open_table`); without it ``disagreement``
+    over ``pairs`` pairs and ``classes`` classes is used. Where the audit has enough items with three labels or more,
+    the band from these counts (:func:`audit.ceiling.place_score`).
 
     Raises
     ------
@@ -63,7 +66,7 @@ def place(
     from audit.duplicates import audit_duplicates
 
     result = audit_duplicates(
-        source, item=item, label=label, level=level or 0.95, show_conflicts=0, ladder=False
+        source, item=item, label=label, level=level or 0.95, show_conflicts=0, ladder=False, **reading
     )
     return place_score(
         score, d=result.disagreement, classes=result.flip_rate.classes, n_test=n_test,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from audit.ceiling import pair_disagreement
 from audit.errors import ArgumentError
@@ -72,12 +72,13 @@ def place_metric(
     positive: str | None = None,
     predicted: float | None = None,
     level: float | None = None,
+    **reading: Any,
 ) -> MetricPlacement:
     """Place ``score`` of ``metric`` (one of :data:`audit.metric_limits.METRICS`) against labels like the audited ones.
 
     Parameters
     ----------
-    source, item, label, disagreement, pairs, classes, level:
+    source, item, label, disagreement, pairs, classes, level, reading:
         As in :func:`audit.placing.place`.
     share, positive:
         The positive class's share of the labels, or its name; by default the rarer class of the audit.
@@ -99,7 +100,14 @@ def place_metric(
     if predicted is not None and not 0.0 < predicted < 1.0:
         raise ArgumentError(f"the predicted share lies between 0 and 1, not {predicted}")
     d, classes, refused, found = _labels(
-        source, item=item, label=label, disagreement=disagreement, pairs=pairs, classes=classes, level=level
+        source,
+        reading,
+        item=item,
+        label=label,
+        disagreement=disagreement,
+        pairs=pairs,
+        classes=classes,
+        level=level,
     )
     name, known, names = found
     if positive is not None:
@@ -136,8 +144,8 @@ def place_metric(
 
 
 def _labels(
-    source: str | Path | None, *, item: Sequence[str], label: str | None, disagreement: float | None,
-    pairs: int | None, classes: int, level: float | None,
+    source: str | Path | None, reading: dict[str, Any], *, item: Sequence[str], label: str | None,
+    disagreement: float | None, pairs: int | None, classes: int, level: float | None,
 ) -> tuple[Disagreement, int, str | None, tuple[str | None, float | None, tuple[str, ...]]]:  # fmt: skip
     """d, K, a reason against a flip rate, and the positive class with its share and all names."""
     if (source is None) == (disagreement is None):
@@ -161,7 +169,7 @@ def _labels(
     from audit.duplicates import audit_duplicates
 
     result = audit_duplicates(
-        source, item=item, label=label, level=level or 0.95, show_conflicts=0, ladder=False
+        source, item=item, label=label, level=level or 0.95, show_conflicts=0, ladder=False, **reading
     )
     part = result.metrics
     return (

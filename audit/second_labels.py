@@ -45,17 +45,25 @@ class DrawnPlan(Result):
 
     def summary(self) -> str:
         """The plan in words."""
-        lines = []
-        if self.plan is not None:
-            lines.append(
-                f"For ±{self.plan.half_width:g} on a flip rate near {self.plan.flip_rate:.3f}: {self.plan.pairs:,} "
-                f"repeated items; the file has {self.existing:,}."
+        plan, lines = self.plan, []
+        if plan is not None and self.existing >= plan.pairs:
+            return (
+                f"Nothing needs labelling: ±{plan.half_width:g} on a flip rate near {plan.flip_rate:.3f} takes "
+                f"{plan.pairs:,} repeated items, and the file has {self.existing:,}. Nothing is written; --half-width "
+                "asks for more precision, --rows for so many items whatever it says."
             )
+        if plan is not None:
+            lines.append(
+                f"For ±{plan.half_width:g} on a flip rate near {plan.flip_rate:.3f}: {plan.pairs:,} repeated items; "
+                f"the file has {self.existing:,}."
+            )
+        if not self.rows:
+            return "\n".join([*lines, "Nothing is drawn or written: no item has just one label."])
         lines.append(
             f"Drawn: {self.rows:,} of {self.available:,} items with one label, from {self.strata:,} strata, "
             f"seed {self.seed}."
         )
-        if self.plan is not None and self.existing + self.rows < self.plan.pairs:
+        if plan is not None and self.existing + self.rows < plan.pairs:
             lines.append("That is every item there is: the wanted precision is out of reach with this file.")
         if self.path is None:
             lines.append("Nothing written: name the file with --out plan.csv.")
