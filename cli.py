@@ -66,6 +66,7 @@ def dupes(
     interval: o.Interval = "wilson",
     kind: o.Kind = None,
     sep: o.Sep = None,
+    empty_set: o.EmptySet = None,
     form: o.Form = "text",
     out: o.Out = None,
     html: o.Html = None,
@@ -103,7 +104,9 @@ def dupes(
         errors=errors, strata=strata, gold=gold, near=near, near_pairs=near_pairs, semantic=semantic,
         semantic_texts=semantic_texts,
     )  # fmt: skip
-    result: Any = audit_kind(file, kind=kind, sep=sep, gated=fail_under is not None, options=options)
+    result: Any = audit_kind(
+        file, kind=kind, sep=sep, empty_set=empty_set, gated=fail_under is not None, options=options
+    )
     report(result, form, out, html)
     if fail_under is not None:
         gate = check_gate(result.ceiling, threshold=fail_under, end=fail_on)

@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from audit.evidence import Evidence
+from audit.label_looks import likely_order, likely_separator
 from audit.labels import likely_typos, no_labels
 from audit.numeric import value_scores
 from audit.patterns import FloatArray
 from audit.results import Alarm
 
-__all__ = ["ABSENT", "CHECKS", "NUMBERS", "TYPOS", "typos"]
+__all__ = ["ABSENT", "CHECKS", "NUMBERS", "ORDER", "SETS", "TYPOS", "typos"]
 
 #: Codes of alarms that other kinds of labels do without, or raise by themselves.
 NUMBERS, TYPOS, ABSENT = "numbers as classes", "label typos", "labels that may mean none"
+SETS, ORDER = "sets as classes", "grades as classes"
 
 #: So many different numbers, some with a fraction, are measurements. Whole numbers may be codes of classes: they need
 #: more, gaps between them, and conflicts that lie this much closer together than different labels do by chance.
@@ -103,6 +105,46 @@ def _numbers(evidence: Evidence) -> Iterator[Alarm]:
     )
 
 
+def _sets(evidence: Evidence) -> Iterator[Alarm]:
+    classes, rows = evidence.patterns.classes, evidence.class_rows.tolist()
+    sep = likely_separator(classes, rows)
+    if sep is None:
+        return
+    several = sum(n for name, n in zip(classes, rows, strict=True) if sep in name)
+    yield Alarm(
+        code=SETS,
+        severity="note",
+        message=(
+            f"The labels look like sets of tags with {sep!r} between them ({several:,} of {sum(rows):,}); sets that "
+            "differ in one tag, or in the order of tags, count as different classes here."
+        ),
+        action=f"--kind tags --sep {sep!r} takes them as sets, and tells d of each tag",
+        figures={"separator": sep, "rows": several},
+    )
+
+
+def _grades(evidence: Evidence) -> Iterator[Alarm]:
+    found = likely_order(evidence.patterns, evidence.class_rows)
+    if found is None:
+        return
+    order, adjacent, ratio = found
+    given = _finite(order) is None
+    yield Alarm(
+        code=ORDER,
+        severity="note",
+        message=(
+            f"The labels look like ordered grades ({', '.join(order)}), and count as classes without an order here: "
+            f"{adjacent:.0%} of the conflicts are one step apart, and two different labels of an item are {ratio:.2g} "
+            "times as far apart as different labels are by chance."
+        ),
+        action=(
+            f"--kind ordinal{' --classes ' + ','.join(order) if given else ''} tells the quadratic-weighted κ, and the "
+            "most that a model's can be"
+        ),
+        figures={"order": list(order), "adjacent": adjacent, "distance_to_chance": ratio},
+    )
+
+
 def _finite(classes: Sequence[str]) -> FloatArray | None:
     """The labels as finite numbers, or None."""
     try:
@@ -183,4 +225,4 @@ def _ladder(evidence: Evidence) -> Iterator[Alarm]:
         )
 
 
-CHECKS = (_spellings, _numbers, _odd_labels, _chance, _ladder)
+CHECKS = (_spellings, _numbers, _sets, _grades, _odd_labels, _chance, _ladder)

@@ -8,8 +8,9 @@ from typing import Any
 
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
+from audit.label_grades import OrdinalAudit, audit_ordinal
 from audit.label_numbers import NumericAudit, audit_numeric
-from audit.label_sets import OrdinalAudit, TagsAudit, audit_ordinal, audit_tags
+from audit.label_sets import TagsAudit, audit_tags
 from audit.reading import HOW_TO_READ
 from audit.results import AuditResult
 
@@ -27,7 +28,13 @@ _NOT_TAGS = {
 
 
 def audit_kind(
-    source: Any, *, kind: str | None, options: Mapping[str, Any], sep: str | None = None, gated: bool = False
+    source: Any,
+    *,
+    kind: str | None,
+    options: Mapping[str, Any],
+    sep: str | None = None,
+    empty_set: str | None = None,
+    gated: bool = False,
 ) -> AuditResult | NumericAudit | OrdinalAudit | TagsAudit:
     """Audit labels of a kind.
 
@@ -40,6 +47,8 @@ def audit_kind(
         have their defaults.
     sep:
         What stands between two tags, by default ``|``.
+    empty_set:
+        A word for the set without tags, which an empty cell then is.
     gated:
         Whether a gate on the accuracy ceiling follows, which numbers do not have.
 
@@ -48,9 +57,11 @@ def audit_kind(
     ArgumentError
         An option is not for this kind.
     """
-    kind = kind or ("classes" if sep is None else "tags")
+    kind = kind or ("classes" if sep is None and empty_set is None else "tags")
     if sep is not None and kind != "tags":
         raise ArgumentError(f"--sep parts tags, and --kind is {kind}: leave one of them out")
+    if empty_set is not None and kind != "tags":
+        raise ArgumentError(f"--empty-set is of tags, and --kind is {kind}: leave one of them out")
     if kind == "numeric":
         told = "numbers have their noise and its floors told, and nothing by class"
         _refuse(options, (name for name in options if name not in _NUMERIC), kind=kind, why=told)
@@ -63,7 +74,7 @@ def audit_kind(
     if kind == "tags":
         for names, why in _NOT_TAGS.items():
             _refuse(options, names, kind=kind, why=why)
-        return audit_tags(source, sep="|" if sep is None else sep, **options)
+        return audit_tags(source, sep="|" if sep is None else sep, empty_set=empty_set, **options)
     if kind == "ordinal":
         return audit_ordinal(source, **options)
     return audit_duplicates(source, **options)

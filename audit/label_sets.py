@@ -1,66 +1,35 @@
-"""Audits of labels that are ordered grades, or sets of tags."""
+"""Audits of labels that are sets of tags."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from audit.alarms_labels import ABSENT, NUMBERS, TYPOS, typos
+from audit.alarms_labels import ABSENT, NUMBERS, ORDER, SETS, TYPOS, typos
+from audit.breakdowns import mean_disagreement
 from audit.ceiling import ceiling_band
 from audit.columns import ROLES, check_roles, guess
 from audit.disagreement import estimate_disagreement
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
+from audit.grouping import Columns, group
+from audit.label_looks import likely_separator
 from audit.moments import moment_bounds
-from audit.numeric import ValueScores, pair_distance, value_scores, weighted_kappa
-from audit.patterns import CountPatterns, FloatArray
+from audit.numeric import ValueScores, pair_distance
+from audit.patterns import CountPatterns
 from audit.reading import HOW_TO_READ, open_table
 from audit.results import Alarm, AuditResult, Ceiling, Disagreement, Estimate, FlipRate, Result
 from audit.verdict import compose_verdict
 
-__all__ = ["OrdinalAudit", "TagAudit", "TagsAudit", "audit_ordinal", "audit_tags"]
+if TYPE_CHECKING:
+    import pandas as pd
 
-
-@dataclass(frozen=True, kw_only=True)
-class OrdinalAudit(Result):
-    """An audit of ordered grades: that of plain classes, the quadratic-weighted κ, and how far conflicts go.
-
-    ``distance`` is the mean number of steps between two labels of an item; ``adjacent`` the share of the
-    disagreeing pairs that are one step apart. ``steps`` has the share of all pairs that are 0, 1, 2 ... steps apart.
-    """
-
-    audit: AuditResult
-    order: tuple[str, ...]
-    weighted_kappa: Estimate
-    distance: Estimate
-    adjacent: float | None
-    steps: tuple[float, ...]
-
-    @property
-    def ceiling(self) -> Ceiling:
-        """The band of plain classes."""
-        return self.audit.ceiling
-
-    def to_dict(self) -> dict[str, Any]:
-        """The audit's own dictionary with one more entry, ``ordinal``."""
-        more = {**super().to_dict()}
-        return {**more.pop("audit"), "ordinal": more}
-
-    def summary(self) -> str:
-        """The audit of the classes, and the three numbers of ordered ones."""
-        far = "" if self.adjacent is None else f", {self.adjacent:.1%} of the conflicting pairs one step"
-        return "\n".join([
-            self.audit.summary(), "", f"ordered: {' < '.join(self.order)}",
-            f"quadratic-weighted κ {self.weighted_kappa.text('.4g')}",
-            f"two labels of an item are {self.distance.text('.4g')} steps apart{far}",
-        ])  # fmt: skip
+__all__ = ["TagAudit", "TagsAudit", "audit_tags", "retold"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,37 +81,21 @@ class TagsAudit(Result):
         return "\n".join(lines)
 
 
-def audit_ordinal(source: Any, *, classes: Sequence[str] | None = None, **options: Any) -> OrdinalAudit:
-    """Audit ordered grades.
-
-    ``classes`` names them from the lowest to the highest; without it they must be numbers, whose order is theirs.
-    The other options are those of :func:`audit.duplicates.audit_duplicates`.
-    """
-    result = _told(audit_duplicates(source, classes=classes, **options), without=(NUMBERS,))
-    order = tuple(classes) if classes else _numeric_order(result.data.classes)
-    rank = {name: float(place) for place, name in enumerate(order)}
-    ranks = np.array([rank[name] for name in result.data.classes])
-    scores = value_scores(result.patterns, ranks)
-    pairs = _pairs_by_step(result.patterns.repeated, ranks)
-    conflicts = float(pairs[1:].sum())
-    return OrdinalAudit(
-        audit=result, order=order, weighted_kappa=weighted_kappa(scores, level=result.settings.level),
-        distance=pair_distance(scores, level=result.settings.level),
-        adjacent=float(pairs[1]) / conflicts if conflicts else None,
-        steps=tuple((pairs / pairs.sum()).tolist()) if pairs.sum() else (),
-    )  # fmt: skip
-
-
-def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) -> TagsAudit:
+def audit_tags(
+    source: Any, *, sep: str = "|", empty_set: str | None = None, most: int = 200, **options: Any
+) -> TagsAudit:
     """Audit labels that are sets of tags, written with ``sep`` between them: order and repeats do not matter.
 
-    An empty cell is a missing label, as everywhere: name the empty set by a word of its own. The ``most`` most
-    frequent tags get a result each. The other options are those of :func:`audit.duplicates.audit_duplicates`.
+    An empty cell is a missing label, as everywhere; with ``empty_set``, a word such as ``none``, it is the set without
+    tags, and so is a cell that holds just this word. The ``most`` most frequent tags get a result each. The other
+    options are those of :func:`audit.duplicates.audit_duplicates`.
     """
     import pandas as pd
 
     if not sep:
         raise ArgumentError("--sep names what stands between two tags, such as '|'")
+    if empty_set is not None and (not empty_set.strip() or sep in empty_set):
+        raise ArgumentError("--empty-set names the set without tags by one word, such as none")
     reading = {key: options.pop(key) for key in list(options) if key in HOW_TO_READ}
     with open_table(source, **reading) as table:
         items = options.get("item") or ()
@@ -156,7 +109,9 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
         frame = pd.DataFrame(cells, columns=list(table.columns), dtype=object)
     options.update(item=chosen.item, label=chosen.label)
     label = str(chosen.label)
-    frame[label] = [_canonical(cell, sep) for cell in frame[label]]
+    frame[label] = [_canonical(cell, sep) or empty_set for cell in frame[label]]
+    if empty_set is not None and options.get("classes"):
+        options["classes"] = tuple(dict.fromkeys((*options["classes"], empty_set)))
     result = audit_duplicates(frame, **options)
     form: dict[str, Any] = {
         "source": told.source,
@@ -170,15 +125,21 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
         ),
     }
     result = replace(result, data=replace(result.data, **form))
-    patterns, sets = result.patterns, [frozenset(name.split(sep)) for name in result.data.classes]
+    nothing = frozenset[str]()
+    sets = [nothing if name == empty_set else frozenset(name.split(sep)) for name in result.data.classes]
+    patterns = result.patterns
     given: dict[str, int] = {}
     for tags, rows in zip(sets, result.data.class_rows, strict=True):
         for tag in tags:
             given[tag] = given.get(tag, 0) + rows
     ranked = sorted(given, key=lambda tag: (-given[tag], tag))
     # Sets that differ in a letter are different sets, and "none" is the empty one.
-    odd = tuple(typos(ranked, [given[tag] for tag in ranked]))
-    result = _told(result, without=(NUMBERS, TYPOS, ABSENT), more=odd)
+    odd = (
+        *typos(ranked, [given[tag] for tag in ranked]), *_unparted(result, sep), *_emptied(frame, result, options),
+    )  # fmt: skip
+    result = retold(result, without=(NUMBERS, TYPOS, ABSENT, SETS, ORDER), more=odd)
+    # Of exact sets there are too many, and each tag is told by itself.
+    result = replace(result, by={name: parts for name, parts in result.by.items() if name != "class"})
     total = sum(result.data.class_rows)
     settings = result.settings
     parts = []
@@ -198,7 +159,7 @@ def audit_tags(source: Any, *, sep: str = "|", most: int = 200, **options: Any) 
     )  # fmt: skip
 
 
-def _told(result: AuditResult, *, without: Sequence[str], more: Sequence[Alarm] = ()) -> AuditResult:
+def retold(result: AuditResult, *, without: Sequence[str], more: Sequence[Alarm] = ()) -> AuditResult:
     """The result without the alarms of these codes, which speak of plain classes, and with others."""
     alarms = (*(alarm for alarm in result.alarms if alarm.code not in without), *more)
     if alarms == result.alarms:
@@ -210,41 +171,74 @@ def _told(result: AuditResult, *, without: Sequence[str], more: Sequence[Alarm] 
     return replace(result, alarms=alarms, verdict=verdict)
 
 
-def _numeric_order(classes: Sequence[str]) -> tuple[str, ...]:
-    try:
-        values = [float(name) for name in classes]
-        if not all(map(math.isfinite, values)):
-            raise ValueError("a grade is infinite or no number")
-    except ValueError as error:
-        raise ArgumentError(
-            "grades that are no numbers have no order of their own: name it from the lowest to the highest, such as "
-            "--classes low,middle,high"
-        ) from error
-    order = sorted(range(len(values)), key=values.__getitem__)
-    for below, above in pairwise(order):
-        if values[below] == values[above]:
-            raise ArgumentError(
-                f"the grades {classes[below]!r} and {classes[above]!r} are one number: bring them together with "
-                "--merge-labels, or name the order with --classes"
-            )
-    return tuple(classes[place] for place in order)
-
-
-def _pairs_by_step(patterns: CountPatterns, ranks: FloatArray) -> FloatArray:
-    """Pairs of labels of an item that are 0, 1, 2 ... steps apart, over all items."""
-    table = patterns.counts[:, np.argsort(ranks)].tocsc()
-    width = len(ranks)
-    pairs = np.zeros(max(2, width))
-    pairs[0] = float(patterns.agreeing_pairs @ patterns.items)
-    for step in range(1, width):
-        both = table[:, : width - step].multiply(table[:, step:])
-        pairs[step] = float(patterns.items @ np.asarray(both.sum(axis=1)).ravel())
-    return pairs
-
-
 def _canonical(cell: Any, sep: str) -> str | None:
     tags = sorted({tag.strip() for tag in str(cell).split(sep)} - {""}) if cell is not None else []
     return sep.join(tags) or None
+
+
+def _unparted(result: AuditResult, sep: str) -> Iterator[Alarm]:
+    """The alarm that the separator stands in no label, and another may be meant."""
+    classes, rows = result.data.classes, result.data.class_rows
+    if not classes or any(sep in name for name in classes):
+        return
+    other = likely_separator(classes, rows)
+    meant = "" if other is None else f" {other!r} stands between parts that recur."
+    yield Alarm(
+        code="separator in no label",
+        severity="warning",
+        message=f"No label has {sep!r} in it, so each is a set of one tag.{meant}",
+        action="leave --kind tags out if a label is one class"
+        if other is None
+        else f"--sep {other!r} parts them",
+        figures={"separator": sep, "likely": other},
+    )
+
+
+#: A name for the set without tags that no cell has.
+_NO_TAGS = "\ue000no tags"
+
+
+def _emptied(frame: pd.DataFrame, result: AuditResult, options: Mapping[str, Any]) -> Iterator[Alarm]:
+    """The alarm that empty cells stand beside filled ones of the same item, and what d is with them as sets."""
+    label, d = str(result.data.label), result.disagreement.estimate
+    empty = frame[label].isna()
+    if not empty.any():
+        return
+    one_per = options.get("one_per")
+    columns = Columns(
+        item=result.data.item, label=label, row_id=options.get("row_id"),
+        by=() if one_per in (None, options.get("row_id")) else (one_per,),
+    )  # fmt: skip
+    told = {name: options[name] for name in ("normalise", "merge_labels", "drop_copies") if name in options}
+    with open_table(frame.assign(**{label: frame[label].where(~empty, _NO_TAGS)})) as table:
+        repeats = group(table, columns, missing=options.get("missing", ()), one_per=one_per, **told)
+        found = repeats.patterns.repeated
+        place = repeats.classes.index(_NO_TAGS) if _NO_TAGS in repeats.classes else None
+    if place is None:
+        return
+    cells = found.counts[:, [place]].toarray().ravel()
+    beside = int((cells * found.items)[(cells > 0) & (cells < found.sizes)].sum())
+    counted = mean_disagreement(found)
+    if not beside or counted is None:
+        return
+    more = found.item_total - result.repeats.items
+    yield Alarm(
+        code="empty cells beside tags",
+        severity="warning",
+        message=(
+            f"{int(empty.sum()):,} cells are empty and left out, {beside:,} of them on items that have tags in other "
+            f"rows. Counted as the set without tags they make d {counted:.3f}"
+            f"{f', and not {d:.3f}' if d is not None else ''} ({more:,} more repeated items)."
+        ),
+        action=(
+            "--empty-set none counts an empty cell as the set without tags; if they are labels not given, fill them "
+            "with a word, and name it with --missing"
+        ),
+        figures={
+            "empty_cells": int(empty.sum()), "beside_tags": beside, "disagreement": d, "disagreement_counted": counted,
+            "more_items": more,
+        },
+    )  # fmt: skip
 
 
 def _collapsed(patterns: CountPatterns, given: Sequence[bool]) -> CountPatterns:

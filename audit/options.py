@@ -179,6 +179,14 @@ Kind = Annotated[
 Sep = Annotated[
     str | None, typer.Option("--sep", help="What stands between two tags of a label; makes --kind tags.")
 ]
+EmptySet = Annotated[
+    str | None,
+    typer.Option(
+        "--empty-set",
+        metavar="WORD",
+        help="With tags: an empty cell is the set without tags, by this name; else it is a missing label.",
+    ),
+]
 Near = Annotated[
     float | None,
     typer.Option("--near", help="Also look for different texts at least so alike (0.5 to 1), and their d."),

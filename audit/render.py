@@ -9,8 +9,9 @@ from typing import Any, Literal
 from audit.comparing import FileComparison
 from audit.errors import ArgumentError
 from audit.issues_results import Issues
+from audit.label_grades import OrdinalAudit
 from audit.label_numbers import NumericAudit
-from audit.label_sets import OrdinalAudit, TagsAudit
+from audit.label_sets import TagsAudit
 from audit.leakage import Leak
 from audit.render_files import comparison_page, leak_page
 from audit.render_issues import issues_page

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from audit import render_words as words
+from audit.label_grades import OrdinalAudit
 from audit.label_numbers import NumericAudit
-from audit.label_sets import OrdinalAudit, TagsAudit
+from audit.label_sets import TagsAudit
 from audit.render_methods import Method
 from audit.render_page import Figure, Page, Row, Section, SectionTable, settings_rows, with_limits
 from audit.results import Estimate

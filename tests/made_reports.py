@@ -10,8 +10,9 @@ import pandas as pd
 
 from audit.comparing import compare_files
 from audit.issues import find_issues
+from audit.label_grades import audit_ordinal
 from audit.label_numbers import audit_numeric
-from audit.label_sets import audit_ordinal, audit_tags
+from audit.label_sets import audit_tags
 from audit.leakage import find_leaks
 
 __all__ = ["ITEM", "LABEL", "LABELS", "REPORTS", "made"]

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from audit.duplicates import audit_duplicates
+from audit.label_grades import audit_ordinal
 from audit.label_numbers import audit_numeric
-from audit.label_sets import audit_ordinal, audit_tags
+from audit.label_sets import audit_tags
 from tests.command import run
 from tests.test_audit_label_kinds import ROOT, ratings, table
 

@@ -18,8 +18,9 @@ from sklearn.metrics import cohen_kappa_score
 
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError, InputError
+from audit.label_grades import audit_ordinal
 from audit.label_numbers import audit_numeric
-from audit.label_sets import audit_ordinal, audit_tags
+from audit.label_sets import audit_tags
 from audit.numeric import ValueScores, intraclass, noise_variance, pair_distance, value_scores, weighted_kappa
 from audit.patterns import CountPatterns
 from tests.command import run

@@ -16,8 +16,9 @@ from markdown_it import MarkdownIt
 from audit.comparing import compare_files
 from audit.errors import ArgumentError
 from audit.issues import find_issues
+from audit.label_grades import audit_ordinal
 from audit.label_numbers import audit_numeric
-from audit.label_sets import audit_ordinal, audit_tags
+from audit.label_sets import audit_tags
 from audit.leakage import find_leaks
 from audit.render import render
 from audit.render_page import Row, SectionTable, item_text, numeric_columns
