@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from audit.alarms_labels import NUMBERS
 from audit.ceiling import CountingBand, counting_band
 from audit.planning import half_width, pairs_needed, ranking_factor
 from audit.results import Alarm, Ceiling, Disagreement, FlipRate, RepeatSummary, Verdict
@@ -31,7 +32,22 @@ def compose_verdict(
     alarms: Sequence[Alarm],
     unrepeated: int,
 ) -> Verdict:
-    """The verdict; ``unrepeated`` is the number of items with one label, which could be labelled again."""
+    """The verdict; ``unrepeated`` is the number of items with one label, which could be labelled again.
+
+    Where the labels are numbers taken for classes, the first next step says so.
+    """
+    told = _told(repeats=repeats, d=d, rate=rate, band=band, alarms=alarms, unrepeated=unrepeated)
+    numbers = next((alarm for alarm in alarms if alarm.code == NUMBERS), None)
+    if numbers is None:
+        return told
+    first = f"The labels are numbers: {numbers.action}."
+    return Verdict(headline=told.headline, next_steps=(first, *told.next_steps))
+
+
+def _told(
+    *, repeats: RepeatSummary, d: Disagreement, rate: FlipRate, band: Ceiling, alarms: Sequence[Alarm],
+    unrepeated: int,
+) -> Verdict:  # fmt: skip
     if d.estimate is None:
         return Verdict(headline=_nothing(unrepeated), next_steps=_first_repeats(rate.classes, unrepeated))
     graves = [alarm for alarm in alarms if alarm.severity == "stop"]

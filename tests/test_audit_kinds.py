@@ -106,6 +106,23 @@ def test_numbers_taken_for_classes_are_told() -> None:
     assert hinted([[m, m + 0.5] for m in range(12)]), "too few conflicts to compare, but fractions"
 
 
+def test_the_first_next_step_names_the_kind_of_numbers() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        [
+            (f"i{k}", str(round(m + rng.normal(), 3)))
+            for k, m in enumerate(rng.uniform(0, 99, 200))
+            for _ in "12"
+        ],
+        columns=["text", "score"],
+    )
+    steps = audit_duplicates(frame, item="text", label="score", draws=100).verdict.next_steps
+    assert steps[0].startswith("The labels are numbers: --kind numeric measures their noise")
+    classes = frame.assign(score=["a", "b"] * 200)
+    steps = audit_duplicates(classes, item="text", label="score", draws=100).verdict.next_steps
+    assert not [step for step in steps if "--kind" in step]
+
+
 @pytest.mark.parametrize("labels", ["binary", "floats", "stars", "codes", "postcodes", "words"])
 def test_codes_of_classes_are_not_taken_for_numbers(labels: str) -> None:
     rng = np.random.default_rng(9)
