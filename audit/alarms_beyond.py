@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from audit.ceiling import UNFIT
 from audit.evidence import Evidence
+from audit.fliprate import estimate_flip_rate
 from audit.results import Alarm, LatentClasses
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "GOLD_BELOW"]
+
+#: The alarm of a gold standard that the labels meet more often than independent labels can.
+GOLD_BELOW = "gold below the flip rate"
 
 
 def _mixture(evidence: Evidence) -> Iterator[Alarm]:
@@ -99,17 +103,25 @@ def _gold(evidence: Evidence) -> Iterator[Alarm]:
     gold = evidence.gold
     if gold is None or gold.above is not False or gold.error.high is None or gold.flip_rate is None:
         return
-    if gold.flip_rate <= gold.error.high:
+    if gold.flip_rate <= gold.error.high or gold.error.estimate is None:
+        return
+    rate = estimate_flip_rate(evidence.d, classes=evidence.patterns.class_count)
+    if rate.low is None or gold.error.estimate >= rate.low:
         return
     yield Alarm(
-        code="gold below the flip rate",
+        code=GOLD_BELOW,
         severity="warning",
         message=(
             f"Only {gold.error.estimate:.1%} of the labels differ from gold, less than the flip rate of "
             f"{gold.flip_rate:.1%} that the repeats imply: gold was made from these labels, or covers easier items."
         ),
         action="check where the gold labels come from, and which items have one",
-        figures={"error": gold.error.estimate, "high": gold.error.high, "flip_rate": gold.flip_rate},
+        figures={
+            "error": gold.error.estimate,
+            "high": gold.error.high,
+            "flip_rate": gold.flip_rate,
+            "flip_rate_low": rate.low,
+        },
     )
 
 

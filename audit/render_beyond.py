@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from audit import render_words as words
+from audit.alarms_beyond import GOLD_BELOW
 from audit.render_page import Row, Section, SectionTable, with_limits
-from audit.results import AuditResult, IdentifiedSet, LatentClasses, Rate
+from audit.results import AuditResult, Estimate, IdentifiedSet, LatentClasses, Rate, Rater
 from audit.results_near import NearDuplicates
 
 __all__ = ["metric_line", "sections"]
 
-_RATERS_SHOWN, _PAIRS_SHOWN = 20, 10
+_PAIRS_SHOWN = 10
+#: p-value below which a model of the errors is told to fit badly.
+_UNLIKELY = 0.05
 
 
 def metric_line(result: AuditResult) -> str:
@@ -78,9 +81,10 @@ def _errors(result: AuditResult) -> Iterator[Section]:
         ),
     )
     yield _pairs(errors.pairs, result)
-    yield _latent(errors.repeats, "Three or more labels an item (latent classes)")
-    yield _latent(errors.strata, "Strata (Hui & Walter)")
-    yield _latent(errors.annotators, "Known annotators (Dawid & Skene)")
+    named = bool(errors.annotators.rates)
+    yield _latent(errors.repeats, "Three or more labels an item (latent classes)", named=named)
+    yield _latent(errors.strata, "Strata (Hui & Walter)", named=named)
+    yield _latent(errors.annotators, "Known annotators (Dawid & Skene)", named=named)
 
 
 def _pairs(part: IdentifiedSet, result: AuditResult) -> Section:
@@ -119,23 +123,28 @@ def _pairs(part: IdentifiedSet, result: AuditResult) -> Section:
     )
 
 
-def _latent(part: LatentClasses, title: str) -> Section:
+def _latent(part: LatentClasses, title: str, *, named: bool) -> Section:
     anchor = f"errors-{part.method.lower().replace(' ', '-')}"
     if not part.rates:
         return Section(anchor=anchor, title=title, sentences=(_given(part.reason),), level=3)
     mean = part.mean_error
     sentences = [f"A label is wrong with chance {with_limits(mean)} ({words.integer(part.items)} items)."]
     if part.fit_p_value is not None:
-        what = "do the labels fit the model" if not part.raters else "do annotators err independently"
-        sentences.append(f"{what[0].upper()}{what[1:]}? {words.p_value(part.fit_p_value)}.")
+        sentences.append(_fit(part, part.fit_p_value, named=named))
     sentences += [f"{note[0].upper()}{note[1:]}." for note in part.notes]
     classes = tuple(dict.fromkeys(rate.truth for rate in part.rates))
+    if part.raters and len(classes) == 2:
+        shown = words.visible(_rarer(part, classes), one_line=True)
+        sentences.append(
+            f"By annotator, the worst first: '{shown}' missed is a true '{shown}' with the other label, given wrongly "
+            f"is the other class labelled '{shown}'."
+        )
     tables = [_square(part.rates, classes)]
-    named = [s for s in part.strata if s.value]
-    if named:
+    strata = [s for s in part.strata if s.value]
+    if strata:
         rows = [
             Row(names=(s.value, c), values=(words.integer(s.items), with_limits(e)))
-            for s in named
+            for s in strata
             for c, e in zip(classes, s.prevalence, strict=True)
         ]
         tables.append(SectionTable(head=("stratum", "class", "items", "share of truths"), rows=tuple(rows)))
@@ -146,11 +155,7 @@ def _latent(part: LatentClasses, title: str) -> Section:
         ]
         tables.append(SectionTable(head=("class", "share of truths"), rows=tuple(shares)))
     if part.raters:
-        raters = [
-            Row(names=(r.value,), values=(words.integer(r.labels), with_limits(r.error)))
-            for r in part.raters[:_RATERS_SHOWN]
-        ]
-        tables.append(SectionTable(head=("annotator", "labels", "a label is wrong"), rows=tuple(raters)))
+        tables.append(_raters(part, classes))
     if part.dependent:
         pairs = [
             Row(
@@ -167,6 +172,64 @@ def _latent(part: LatentClasses, title: str) -> Section:
         head = ("dependent annotators", "items", "agree", "expected", "")
         tables.append(SectionTable(head=head, rows=tuple(pairs)))
     return Section(anchor=anchor, title=title, sentences=tuple(sentences), tables=tuple(tables), level=3)
+
+
+def _fit(part: LatentClasses, p: float, *, named: bool) -> str:
+    """What the test of the model says, and what follows."""
+    told = words.p_value(p)
+    if part.raters:
+        if p >= _UNLIKELY:
+            return f"No sign that annotators err together ({told})."
+        return f"Annotators do not err independently ({told}), so these rates may be too low: see the pairs below."
+    if p >= _UNLIKELY:
+        return f"The labels fit this model ({told})."
+    return (
+        f"The labels fit this model badly ({told}): it takes all annotators and items for equally hard to get right. "
+        f"{'The rates by annotator below let them differ' if named else '--annotator gives each rates of its own'}."
+    )
+
+
+def _raters(part: LatentClasses, classes: tuple[str, ...]) -> SectionTable:
+    """The annotators, the worst first, with their errors by class if there are two, else their commonest error."""
+    raters = sorted(part.raters, key=lambda r: (-(r.error.estimate or 0.0), r.value))
+    counts = [(words.integer(r.labels), with_limits(r.error)) for r in raters]
+    if len(classes) == 2:
+        positive = _rarer(part, classes)
+        shown = words.visible(positive, one_line=True)
+        wrong = [
+            {r.truth == positive: with_limits(r) for r in rater.rates if r.truth != r.label}
+            for rater in raters
+        ]
+        rows = [
+            Row(names=(rater.value,), values=(*count, one.get(True, "–"), one.get(False, "–")))
+            for rater, count, one in zip(raters, counts, wrong, strict=True)
+        ]
+        head = ("annotator", "labels", "a label is wrong", f"'{shown}' missed", f"'{shown}' given wrongly")
+        return SectionTable(head=head, rows=tuple(rows))
+    commonest = [_confusion(rater, part, classes) for rater in raters]
+    rows = [
+        Row(names=(rater.value, name), values=(*count, chance))
+        for rater, count, (name, chance) in zip(raters, counts, commonest, strict=True)
+    ]
+    head = ("annotator", "commonest error", "labels", "a label is wrong", "how often that error")
+    return SectionTable(head=head, rows=tuple(rows))
+
+
+def _rarer(part: LatentClasses, classes: tuple[str, ...]) -> str:
+    """The class with the smaller share of the truths, the second if they are equal: the positive one."""
+    shares = [e.estimate or 0.0 for e in part.strata[0].prevalence] if part.strata else [1.0, 1.0]
+    return classes[0] if shares[0] < shares[1] else classes[1]
+
+
+def _confusion(rater: Rater, part: LatentClasses, classes: tuple[str, ...]) -> tuple[str, str]:
+    """The error that an annotator makes most often over all items: the class with its wrong name, and the chance."""
+    wrong = [r for r in rater.rates if r.truth != r.label and r.estimate]
+    if not wrong:
+        return "none", "–"
+    shares = [e.estimate or 0.0 for e in part.strata[0].prevalence] if part.strata else []
+    share = dict(zip(classes, shares, strict=False))
+    most = max(wrong, key=lambda r: share.get(r.truth, 1.0) * (r.estimate or 0.0))
+    return f"{most.truth} → {most.label}", with_limits(most)
 
 
 def _square(rates: tuple[Rate, ...], classes: tuple[str, ...]) -> SectionTable:
@@ -187,14 +250,30 @@ def _gold(result: AuditResult) -> Iterator[Section]:
         sentences.append(
             f"{words.integer(gold.labels)} labels of {words.integer(gold.items)} items have a gold label; "
             f"{with_limits(gold.error)} of them differ from it, so a label scores "
-            f"{words.number(1.0 - gold.error.estimate)} against gold."
+            f"{_complement(gold.error)} against gold."
         )
         if gold.flip_rate is not None:
-            side = "at or above it, as it should be" if gold.above else "below it: see the alarms"
-            sentences.append(f"The top of the band, 1 − ε = {words.number(1.0 - gold.flip_rate)}, is {side}.")
+            sentences.append(
+                f"The top of the band, 1 − ε = {_complement(result.flip_rate)}, {_side(result)}."
+            )
     if gold.reason:
         sentences.append(_given(gold.reason, head="Note"))
     yield Section(anchor="gold", title="Against gold labels", sentences=tuple(sentences))
+
+
+def _complement(part: Estimate) -> str:
+    """1 minus an estimate, with its limits."""
+    ends = [None if end is None else 1.0 - end for end in (part.estimate, part.high, part.low)]
+    return with_limits(Estimate(estimate=ends[0], low=ends[1], high=ends[2]))
+
+
+def _side(result: AuditResult) -> str:
+    """Where the top of the band lies beside the labels' score against gold, as far as sampling error lets tell."""
+    if result.gold is not None and result.gold.above:
+        return "is at or above that score, as it should be"
+    if any(alarm.code == GOLD_BELOW for alarm in result.alarms):
+        return f"is below that score, as independent labels of the same items cannot be: see the alarm {GOLD_BELOW}"
+    return "is within sampling error of that score: labels may be wrong as often as their repeats show"
 
 
 def _near(near: NearDuplicates | None) -> Iterator[Section]:

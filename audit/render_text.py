@@ -23,6 +23,7 @@ _STYLES = {"bold": "1", "faint": "2", "stop": "1;31", "warning": "1;33", "note":
 _MARKS = {"stop": "STOP", "warning": "WARNING", "note": "NOTE"}
 _COLUMNS_SHOWN, _VALUES_SHOWN, _NAME_WIDTH = 3, 5, 30
 _ROWS_SHOWN, _CELL_WIDTH = 20, 40
+_ELSEWHERE = "see --html or --format json"
 
 
 def text(result: AuditResult, *, more: Sequence[Section] = (), colour: bool = False, width: int = 100) -> str:
@@ -106,14 +107,14 @@ class _Page:
             yield self._style(f"{name}{head}".rstrip(), "faint")
             yield from (self._breakdown(part) for part in parts[:_VALUES_SHOWN])
             if len(parts) > _VALUES_SHOWN:
-                yield f"  … {words.integer(len(parts) - _VALUES_SHOWN)} more values"
+                yield f"  … {words.integer(len(parts) - _VALUES_SHOWN)} more values: {_ELSEWHERE}"
             comparison = self.result.comparisons.get(column)
             if comparison is not None:
                 for sentence in words.comparison_sentences(comparison, level=self._level, digits=self.digits):
                     yield from self._wrap(sentence, first="  ", rest="  ")
         rest = [words.column_title(column) for column in by if column not in shown]
         if rest:
-            more = f"also by {_some(rest, 8, ', ')}: see --html or --format json"
+            more = f"also by {_some(rest, 8, ', ')}: {_ELSEWHERE}"
             yield from self._wrap(more, first="  ", rest="  ")
 
     def sections(self, parts: Sequence[Section]) -> Iterator[str]:
@@ -142,7 +143,7 @@ class _Page:
             told = "  ".join(map(self._fit, line, widths, right)).rstrip()
             yield self._style(f"  {told}", "" if number else "faint")
         if len(table.rows) > _ROWS_SHOWN:
-            yield f"  … {words.integer(len(table.rows) - _ROWS_SHOWN)} more"
+            yield f"  … {words.integer(len(table.rows) - _ROWS_SHOWN)} more: {_ELSEWHERE}"
 
     def alarms(self) -> Iterator[str]:
         for alarm in self.result.alarms:
