@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
@@ -40,15 +41,27 @@ def break_down(
     for column in named:
         parts = repeats.patterns_by(column)
         by[column] = _by_value(parts, settings)
-        comparisons[column] = compare_values(
+        found = compare_values(
             column, parts, seed=settings.seed, contrast=repeats.contrast(column), level=settings.level
         )
+        comparisons[column] = _told(found, by[column], annotator=column == columns.annotator)
     classes = by_class(repeats.patterns, level=settings.level)
     if classes:
         by.setdefault("class", classes)
     if columns.annotator is not None:
         by.setdefault("annotator_pair", _annotator_pairs(repeats, settings))
     return by, comparisons
+
+
+def _told(found: Comparison, parts: Sequence[Breakdown], *, annotator: bool) -> Comparison:
+    """The comparison with its reason said in full where no item has two labels of one value."""
+    if found.reason is None or found.items_across == 0 or any(part.items for part in parts):
+        return found
+    if annotator:
+        reason = "nobody labelled an item twice: see annotator pair, and --errors for each one's error rate"
+    else:
+        reason = "no item has two labels of one value, so no value has a d of its own"
+    return replace(found, reason=reason)
 
 
 def _by_value(parts: Mapping[str, CountPatterns], settings: Settings) -> tuple[Breakdown, ...]:

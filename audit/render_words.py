@@ -197,6 +197,13 @@ def alarm_message(alarm: Alarm) -> str:
 def comparison_sentences(comparison: Comparison, *, level: float, digits: int = 3) -> tuple[str, ...]:
     """The tests of one column in words: the same d for every value, and within values as across them."""
     out = []
+    within, across = comparison.within, comparison.across
+    many = f"{integer(comparison.items_across)} {'item has' if comparison.items_across == 1 else 'items have'} labels"
+    alone = within is None or within.estimate is None
+    if comparison.p_value is None and comparison.reason and alone and comparison.items_across:
+        return (
+            f"{comparison.reason[0].upper()}{comparison.reason[1:].rstrip('.')}; {many} under several values.",
+        )
     if comparison.p_value is not None:
         verdict = (
             "d differs between the values" if comparison.p_value < 1.0 - level else "no sign that d differs"
@@ -204,8 +211,6 @@ def comparison_sentences(comparison: Comparison, *, level: float, digits: int = 
         out.append(f"Same d for every value? {p_value(comparison.p_value)}, {verdict} ({comparison.method}).")
     elif comparison.reason:
         out.append(f"Same d for every value? Not tested: {comparison.reason.rstrip('.')}.")
-    many = f"{integer(comparison.items_across)} {'item has' if comparison.items_across == 1 else 'items have'} labels"
-    within, across = comparison.within, comparison.across
     if across is None or across.estimate is None:
         return tuple(out)
     if within is None or within.estimate is None:

@@ -192,3 +192,29 @@ def test_below_is_said_with_its_alarm_and_only_then(tmp_path: Path) -> None:
         "is below that score, as independent labels of the same items cannot be: see the alarm gold" in told
     )
     assert "is below that score" in Page(render(found, "html")).text
+
+
+# --- d by annotator ----------------------------------------------------------------------------------------------
+
+
+def test_a_column_without_repeats_of_a_value_is_told_in_one_sentence(tmp_path: Path) -> None:
+    rows = [(f"t{i}", "a" if i % 3 else "b", f"w{k}", f"batch {k}") for i in range(30) for k in range(2)]
+    path = write_csv(tmp_path / "data.csv", ["text", "label", "who", "batch"], rows)
+    found = audit_duplicates(path, item="text", label="label", annotator="who", by=("batch",), ladder=False)
+    text = " ".join(render(found, "text").split())
+    assert (
+        "Nobody labelled an item twice: see annotator pair, and --errors for each one's error rate; 30 items have "
+        "labels under several values."
+    ) in text
+    assert "No item has two labels of one value, so no value has a d of its own; 30 items" in text
+    assert "Not tested" not in text
+    assert "annotator pair" in text
+    rows += [(f"t{i}", "a", "w0", "batch 0") for i in range(5)]
+    some = audit_duplicates(
+        write_csv(path, ["text", "label", "who", "batch"], rows),
+        item="text",
+        label="label",
+        annotator="who",
+        ladder=False,
+    )
+    assert "Nobody" not in render(some, "text")
