@@ -16,8 +16,8 @@ __all__ = ["register"]
 def compare(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The file with the earlier labels.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The file with the later labels.")],
-    item: o.NamedItem = None,
-    label: o.NamedLabel = None,
+    item: o.Item = None,
+    label: o.Label = None,
     label_after: Annotated[
         str | None,
         typer.Option(
@@ -57,9 +57,9 @@ def compare(
 
     check_outputs([before, after], out, html)
     result = compare_files(
-        before, after, item=names(item), label=needed(label, "name the label column: --label COLUMN"),
-        label_after=label_after, row_id=row_id, missing=names(missing), normalise=normalise, level=level,
-        draws=draws, seed=seed, interval=interval, **reading(locals()),
+        before, after, item=names(item), label=label, label_after=label_after, row_id=row_id,
+        missing=names(missing), normalise=normalise, level=level, draws=draws, seed=seed, interval=interval,
+        **reading(locals()),
     )  # fmt: skip
     report(result, form, out, html)
 

@@ -3,127 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from audit.agreement import retest_kappa
+from audit.ceiling import ceiling_band
+from audit.comparing_results import FileComparison, Moved, Side
 from audit.disagreement import IntervalKind, estimate_disagreement
 from audit.fliprate import estimate_flip_rate
+from audit.grouping_choice import choose_columns
 from audit.grouping_files import SIDES, GroupedFiles, group_files
 from audit.intervals import check_level, check_seed, wilson
 from audit.labels import spelling_alarm
-from audit.paired import paired_difference, score_correlation, sign_test, symmetry_test
+from audit.paired import fewer_than_fresh, paired_difference, score_correlation, sign_test, symmetry_test
 from audit.patterns import CountPatterns
-from audit.results import Alarm, Disagreement, Estimate, FlipRate, Result
+from audit.results import Alarm, Estimate
 from audit.results_base import RunSettings
 from audit.version import __version__
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = ["FileComparison", "Moved", "Side", "compare_files"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Side(Result):
-    """One of the two files: its rows, and d and ε of the items that are repeated in both."""
-
-    rows: int
-    labelled: int
-    items: int
-    conflicts: int
-    disagreement: Disagreement
-    flip_rate: FlipRate
-    kappa: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moved(Result):
-    """What became of the labels of one class: how many, the share that changed, and where to."""
-
-    label: str
-    total: int
-    changed: int
-    share: Estimate
-    to: dict[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileComparison(Result):
-    """Two files over the same items.
-
-    ``difference`` is d after less d before on the items repeated in both (negative: they agree more), with the MOVER
-    interval; ``p_value`` that of equal d. ``confusion`` (K, K) counts the labels before (rows) by after (columns) of
-    ``compared`` rows or items; ``untold`` had no single label on one side.
-    """
-
-    classes: tuple[str, ...]
-    level: float
-    items_in_both: int
-    repeated_in_both: int
-    before: Side
-    after: Side
-    difference: Estimate
-    p_value: float | None
-    compared: int
-    unit: str
-    untold: int
-    confusion: tuple[tuple[int, ...], ...]
-    moved: tuple[Moved, ...]
-    symmetry_p_value: float | None
-    symmetry_method: str
-    alarms: tuple[Alarm, ...]
-    verdict: str
-    settings: RunSettings
-
-    def summary(self) -> str:
-        """The comparison in a few lines of text."""
-        lines = [self.verdict, ""]
-        lines.append(f"items in both {self.items_in_both:,}, repeated in both {self.repeated_in_both:,}")
-        for name, side in (("before", self.before), ("after", self.after)):
-            lines.append(
-                f"{name:7} {side.rows:>9,} rows  {side.conflicts:>7,} conflicts  d {side.disagreement.text()}"
-                f"  ε {side.flip_rate.text()}"
-            )
-        lines.append(f"change in d {self.difference.text()}{_p(self.p_value)}")
-        lines += ["", f"labels of {self.compared:,} {self.unit} before (rows) and after (columns)"]
-        width = max(8, *(len(name) for name in self.classes)) + 1 if self.classes else 8
-        lines.append(" " * width + "".join(f"{name:>{width}}" for name in self.classes))
-        for name, counts in zip(self.classes, self.confusion, strict=True):
-            lines.append(f"{name:{width}}" + "".join(f"{count:>{width},}" for count in counts))
-        lines += [
-            f"of {part.label!r} changed {part.changed:,} of {part.total:,}: {part.share.text()}"
-            for part in self.moved
-        ]
-        if self.untold:
-            lines.append(f"{self.untold:,} {self.unit} left out: two labels tie on a side")
-        if self.symmetry_p_value is not None:
-            lines.append(
-                f"moves one way as often as the other{_p(self.symmetry_p_value)} ({self.symmetry_method})"
-            )
-        lines += [f"! {alarm.message}: {alarm.action}" for alarm in self.alarms]
-        return "\n".join(lines)
-
-    def to_frame(self) -> pd.DataFrame:
-        """The table of labels before and after, one row for each pair of classes."""
-        import pandas as pd
-
-        rows = [
-            {"before": a, "after": b, "count": self.confusion[i][j]}
-            for i, a in enumerate(self.classes)
-            for j, b in enumerate(self.classes)
-        ]
-        return pd.DataFrame(rows, columns=["before", "after", "count"])
 
 
 def compare_files(
     before: Any,
     after: Any,
     *,
-    item: Sequence[str],
-    label: str,
+    item: Sequence[str] = (),
+    label: str | None = None,
     label_after: str | None = None,
     row_id: str | None = None,
     missing: Sequence[str] = (),
@@ -141,9 +48,9 @@ def compare_files(
     before, after:
         What :func:`audit.reading.open_table` reads.
     item:
-        The columns that make an item, of the same names in both files.
+        The columns that make an item, of the same names in both files; guessed from the first if not given.
     label, label_after:
-        The label column of the first file, and of the second where its name differs.
+        The label column of the first file (guessed if not given), and of the second where its name differs.
     row_id:
         A column that tells rows apart in both files; labels are then compared row by row, else item by item.
     missing, normalise, level, draws, seed, interval, reading:
@@ -156,6 +63,8 @@ def compare_files(
     """
     check_level(level)
     check_seed(seed)
+    chosen = choose_columns(before, item=item, label=label, **reading)
+    item, label = chosen.item, chosen.label or ""
     with group_files(
         before, after, item=item, label=(label, label_after or label), second_label="--label-after", row_id=row_id,
         missing=missing, normalise=normalise, **reading,
@@ -181,22 +90,25 @@ def compare_files(
         old.disagreement, new.disagreement, correlation=score_correlation(first, second, items)
     )
     p_value = sign_test(first, second, items, seed=seed)
+    together, apart = int(items[second < first].sum()), int(items[second > first].sum())
     symmetry, method = symmetry_test(table)
     unit = "rows" if row_id is not None else "items"
     spelled = spelling_alarm(classes)
     alarms = (
         *([spelled] if spelled else ()),
         *_alarms(old, new, in_both=in_both, repeated=int(items.sum())),
+        *_changed_to_agree(old, new, together=together, apart=apart),
     )
     verdict = _verdict(difference, alarms, in_both=in_both, repeated=int(items.sum()))
     verdict = f"{verdict} {_changed(table, unit)}".strip()
     return FileComparison(
         classes=classes, level=level, items_in_both=in_both, repeated_in_both=int(items.sum()), before=old,
-        after=new, difference=difference, p_value=p_value, compared=int(table.sum()),
+        after=new, difference=difference, p_value=p_value, came_together=together, moved_apart=apart,
+        compared=int(table.sum()),
         unit=unit, untold=untold,
         confusion=tuple(tuple(map(int, row)) for row in table), moved=_moves(classes, table, level),
         symmetry_p_value=symmetry, symmetry_method=method, alarms=alarms,
-        verdict=verdict,
+        verdict=verdict, notes=chosen.reasons,
         settings=RunSettings(
             sources=sources, item=tuple(item), labels=(label, label_after or label), version=__version__,
             options={
@@ -218,13 +130,15 @@ def _side(
     interval: IntervalKind,
 ) -> Side:
     d = estimate_disagreement(patterns, level=level, draws=draws, seed=seed, interval=interval)
+    rate = estimate_flip_rate(d, classes=max(2, len(files.classes)))
     return Side(
         rows=files.rows[k],
         labelled=files.labelled[k],
         items=files.items(SIDES[k]),
         conflicts=int(patterns.items[patterns.disagreement > 0].sum()),
         disagreement=d,
-        flip_rate=estimate_flip_rate(d, classes=max(2, len(files.classes))),
+        flip_rate=rate,
+        ceiling=ceiling_band(d, rate),
         kappa=retest_kappa(patterns),
     )
 
@@ -242,6 +156,9 @@ def _moves(classes: Sequence[str], table: np.ndarray, level: float) -> tuple[Mov
 
 #: So few conflicts before are no proof that none after means copied labels.
 _FEWEST_CONFLICTS = 5
+#: Labels given anew move items apart as well as together: a lower chance than this that so few were, or none beside
+#: so many that came together, is a warning.
+_CHANCE, _NONE_BESIDE = 0.01, 20
 
 
 def _alarms(old: Side, new: Side, *, in_both: int, repeated: int) -> list[Alarm]:
@@ -268,16 +185,55 @@ def _alarms(old: Side, new: Side, *, in_both: int, repeated: int) -> list[Alarm]
     return found
 
 
+def _changed_to_agree(old: Side, new: Side, *, together: int, apart: int) -> list[Alarm]:
+    """A warning where labels came together and hardly any moved apart, as fresh labels do by chance.
+
+    How few is held against :func:`audit.paired.fewer_than_fresh`.
+    """
+    d = [side.disagreement.estimate for side in (old, new)]
+    if (
+        d[0] is None
+        or d[1] is None
+        or new.conflicts == 0
+        or old.conflicts == 0
+        or not 0.0 < d[0] < 1.0 > d[1] > 0.0
+    ):
+        return []
+    odds = d[1] / (1.0 - d[1]) * (1.0 - d[0]) / d[0]
+    found = []
+    for name, more, fewer, ratio in (
+        ("after", together, apart, odds),
+        ("before", apart, together, 1.0 / odds),
+    ):
+        chance = fewer_than_fresh(fewer, more, odds=ratio)
+        if more < _FEWEST_CONFLICTS or (chance > _CHANCE and (fewer or more < _NONE_BESIDE)):
+            continue
+        found.append(Alarm(
+            code="changed_to_agree",
+            severity="warning",
+            message=f"{more:,} items agree more {name} and {fewer:,} less, where labels given anew would part about "
+            f"{more * ratio:,.0f}: if labels were changed because repeats differed or a model doubted them, d {name} "
+            "says how well they were brought together, not how right they are",
+            action="keep d of the labels as they were given; to measure labels that were changed, give some a second "
+            "time, blind to the first (audit plan)",
+            figures={"agree_more": more, "agree_less": fewer, "expected": more * ratio, "chance": chance},
+        ))  # fmt: skip
+    return found
+
+
 def _verdict(difference: Estimate, alarms: Sequence[Alarm], *, in_both: int, repeated: int) -> str:
     if not in_both:
         return "The two files have no item in common: are the item columns and --normalise right?"
     if difference.estimate is None or difference.low is None or difference.high is None:
         return f"{in_both:,} items stand in both files, but none is repeated in both: d cannot be compared."
-    told = f"d changed by {difference.estimate:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
-    if any(alarm.code == "one_label_an_item" for alarm in alarms):
+    told = f"d changed by {difference.text('+.3f')}"
+    codes = {alarm.code for alarm in alarms}
+    if "one_label_an_item" in codes:
         return (
             f"{told} on {repeated:,} repeated items, but one side has one label an item: see the alarm below."
         )
+    if "changed_to_agree" in codes:
+        return f"{told} on {repeated:,} repeated items, but as where labels are changed to agree: see the alarm below."
     if difference.high < 0:
         return f"The labels after agree more: {told} on {repeated:,} repeated items."
     if difference.low > 0:
@@ -289,9 +245,3 @@ def _changed(table: np.ndarray, unit: str) -> str:
     total = int(table.sum())
     changed = total - int(np.trace(table))
     return f"{changed:,} of {total:,} {unit} ({changed / total:.1%}) have another label." if total else ""
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return ", p < 0.001" if value < 0.001 else f", p = {value:.3f}"

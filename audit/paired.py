@@ -17,7 +17,7 @@ from audit.errors import ArgumentError
 from audit.patterns import FloatArray, IntArray
 from audit.results import Estimate
 
-__all__ = ["paired_difference", "score_correlation", "sign_test", "symmetry_test"]
+__all__ = ["fewer_than_fresh", "paired_difference", "score_correlation", "sign_test", "symmetry_test"]
 
 _PERMUTATIONS = 9_999
 _MOST_CELLS = 50_000_000
@@ -80,6 +80,19 @@ def sign_test(first: FloatArray, second: FloatArray, items: IntArray, *, seed: i
     dealt = np.random.default_rng(seed).binomial(counts, 0.5, (draws, len(levels)))
     hits = int(np.sum(np.abs((2 * dealt - counts) @ levels) >= observed * (1.0 - 1e-9)))
     return (1 + hits) / (1 + draws)
+
+
+def fewer_than_fresh(fewer: int, more: int, *, odds: float) -> float:
+    """The chance that so few items or fewer changed their agreement against the rest, if the labels were given anew.
+
+    Labels of two equally good labellings move as many items apart as together (McNemar). If the odds of a disagreement
+    are ``odds`` times as high in the labelling whose direction ``fewer`` counts, in every item and whatever its own
+    chance d_i is, a change goes that way with the chance odds/(1 + odds): d_i'(1 - d_i) against d_i(1 - d_i'). The
+    lower tail of Bin(fewer + more, odds/(1 + odds)).
+    """
+    if odds < 0.0 or fewer < 0 or more < 0:
+        raise ArgumentError("the chance of fewer changes needs counts of 0 or more and odds of 0 or more")
+    return float(stats.binom.cdf(fewer, fewer + more, odds / (1.0 + odds)))
 
 
 def symmetry_test(table: IntArray) -> tuple[float | None, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from audit import render_words as words
-from audit.comparing import FileComparison, Moved
+from audit.comparing_results import FileComparison, Moved, Side
 from audit.leakage import Leak
 from audit.render_methods import METHODS, Method
 from audit.render_page import Figure, Page, Row, Section, SectionTable, item_text, settings_rows, with_limits
@@ -72,6 +72,7 @@ def comparison_page(result: FileComparison) -> Page:
                 name="Change in d", value=_signed(result.difference.estimate),
                 fine=", ".join(part for part in (_signed_limits(result.difference), p) if part),
             ),
+            Figure(name="Ceiling after", value=_band(result.after), fine=f"before {_band(result.before)}"),
             Figure(
                 name="Labels changed", value=words.integer(changed),
                 fine=f"of {words.integer(result.compared)} {result.unit}{_of(changed, result.compared)}",
@@ -80,6 +81,8 @@ def comparison_page(result: FileComparison) -> Page:
         sentences=(
             f"{words.integer(result.items_in_both)} items stand in both files, "
             f"{words.integer(result.repeated_in_both)} of them repeated in both. Intervals: {level}.",
+            *((result.band_sentence,) if result.band_sentence else ()),
+            *(f"{note}." for note in result.notes),
         ),
         caution=(
             "d sees disagreement, never a mistake that all repeats share: labels that agree more may be wrong as often "
@@ -97,14 +100,15 @@ def _sides(result: FileComparison) -> Section:
     rows = [
         Row(
             values=(
-                name, with_limits(side.disagreement), with_limits(side.flip_rate), words.number(side.kappa),
-                words.integer(side.conflicts), words.integer(side.items), words.integer(side.rows),
+                name, with_limits(side.disagreement), with_limits(side.flip_rate), _band(side),
+                words.number(side.kappa), words.integer(side.conflicts), words.integer(side.items),
+                words.integer(side.rows),
             ),
             drawn=side.disagreement,
         )
         for name, side in (("before", result.before), ("after", result.after))
     ]  # fmt: skip
-    head = ("", "d", "flip rate ε", "retest κ", "disagreeing", "items", "rows")
+    head = ("", "d", "flip rate ε", "1 − d to 1 − ε", "retest κ", "disagreeing", "items", "rows")
     tables = [SectionTable(head=head, rows=tuple(rows))]
     if result.difference.estimate is not None:
         change = Row(
@@ -116,7 +120,11 @@ def _sides(result: FileComparison) -> Section:
     return Section(
         anchor="sides",
         title="Before and after",
-        sentences=("d, ε and κ are those of the items repeated in both files.",),
+        sentences=(
+            "d, ε, the band of the accuracy ceiling and κ are those of the items repeated in both files. "
+            f"{words.integer(result.came_together)} of these agree more after, "
+            f"{words.integer(result.moved_apart)} less.",
+        ),
         tables=tuple(tables),
     )
 
@@ -126,10 +134,7 @@ def _moved(result: FileComparison) -> Iterator[Section]:
         return
     sentences = []
     if result.symmetry_p_value is not None:
-        sentences.append(
-            f"Moves one way as often as the other? {words.p_value(result.symmetry_p_value)} "
-            f"({result.symmetry_method})."
-        )
+        sentences.append(result.moves_sentence)
     if result.untold:
         sentences.append(
             f"{words.integer(result.untold)} {result.unit} are left out: two labels tie on a side."
@@ -278,6 +283,11 @@ def _unmoved(result: FileComparison) -> int:
 
 def _d(name: str, part: Estimate) -> Figure:
     return Figure(name=name, value=words.number(part.estimate), fine=words.interval(part))
+
+
+def _band(side: Side) -> str:
+    band = side.ceiling
+    return "–" if band.lower is None else f"{words.number(band.lower)} to {words.number(band.upper)}"
 
 
 def _share(count: int, total: int) -> str:

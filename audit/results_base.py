@@ -47,12 +47,16 @@ class Estimate(Result):
     method: str = ""
 
     def text(self, form: str = ".3f") -> str:
-        """``0.181 [0.142, 0.224]`` with each number in the format ``form``; a dash where there is none."""
+        """``0.181 [0.142, 0.224]`` with each number in the format ``form``; a dash where there is none.
+
+        A negative number has a real minus sign.
+        """
         if self.estimate is None:
             return "-"
-        if self.low is None or self.high is None:
-            return format(self.estimate, form)
-        return f"{self.estimate:{form}} [{self.low:{form}}, {self.high:{form}}]"
+        told = format(self.estimate, form)
+        if self.low is not None and self.high is not None:
+            told += f" [{self.low:{form}}, {self.high:{form}}]"
+        return told.replace("-", "−")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from decimal import ROUND_HALF_UP, Decimal
 
 from audit.results import Estimate
 
-__all__ = ["rounded", "share", "share_of"]
+__all__ = ["folded", "p_text", "rounded", "share", "share_of"]
 
 
 def rounded(value: float, step: str = "0.01") -> str:
@@ -34,3 +35,22 @@ def share_of(part: Estimate, *, none: str = "none") -> str:
         return none
     limits = "" if part.low is None or part.high is None else f" [{share(part.low)}, {share(part.high)}]"
     return share(part.estimate) + limits
+
+
+def p_text(value: float | None) -> str:
+    """``p = 0.034``, ``p < 0.001``, or nothing."""
+    if value is None:
+        return ""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def folded(sentence: str, *, width: int = 100) -> list[str]:
+    """A sentence in lines of up to ``width`` characters, indented as it is and two more after the first."""
+    indent = sentence[: len(sentence) - len(sentence.lstrip(" "))]
+    return textwrap.wrap(
+        sentence.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
+    )
