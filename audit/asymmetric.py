@@ -33,6 +33,9 @@ _FEWEST_ITEMS = 10
 
 _OPEN = "too few repeats: with sampling error the labels may say nothing, and the limits are 0 and 1"
 
+#: Items of each kind that widen the sampling region.
+_UNSEEN = 2.0
+
 #: Directions and radii at which the sampling region is looked at, and points of pi along one set.
 _DIRECTIONS, _RADII, _POINTS = 72, (0.25, 0.5, 0.75, 1.0), 201
 
@@ -133,12 +136,17 @@ def identified_set(patterns: CountPatterns, *, positive: int = 1, level: float =
 
 
 def _region(shares: PairShares, level: float) -> FloatArray:
-    """Points (m, P11) of the joint region, its edge and inside; at least one item of each kind more widens it."""
+    """Points (m, P11) of the joint region, its edge and inside.
+
+    Two items more of each kind (two 1s, two 0s, a conflict) widen it, as kinds that few items or none are of have a
+    variance that the sample does not show: no conflict among n items leaves d up to 3/n.
+    """
     n = shares.items
-    prior = np.array([[0.25, 0.25], [0.25, 0.25]]) / (n * (n + 1.0))  # one more item, of two 1s or of two 0s
-    root = np.linalg.cholesky(shares.covariance + prior + 1e-15 * np.eye(2))
+    off = np.array([[1.0, 1.0], [0.0, 0.0], [0.5, 0.0]]) - (shares.m, shares.p11)
+    root = np.linalg.cholesky(shares.covariance + _UNSEEN * off.T @ off / n**2 + 1e-15 * np.eye(2))
     radius = math.sqrt(float(stats.chi2.ppf(level, 2)))
     angle = np.linspace(0.0, 2.0 * math.pi, _DIRECTIONS, endpoint=False)
     circle = np.vstack([np.cos(angle), np.sin(angle)])
     points = np.hstack([r * radius * (root @ circle) for r in _RADII])
-    return np.asarray((np.array([[shares.m], [shares.p11]]) + points).T, np.float64)
+    m = np.clip(shares.m + points[0], 1.0 / n**2, 1.0 - 1.0 / n**2)
+    return np.column_stack([m, np.clip(shares.p11 + points[1], np.maximum(0.0, 2.0 * m - 1.0), m)])

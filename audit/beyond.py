@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from audit.results import (
     MetricLimits,
     Settings,
 )
+
+#: Share of labels or items that strata may cut off: a few slips of the pen, and no more.
+_MOST_ACROSS = 0.01
 
 __all__ = ["check_gold", "error_rates", "limits_of_metrics"]
 
@@ -68,7 +72,14 @@ def error_rates(
         pairs = identified_set(patterns, positive=int(np.argmin(shares[::-1])) ^ 1, level=level)
     by_strata = absent("Hui-Walter", "no strata are named: --strata COLUMN")
     if strata is not None:
-        by_strata = latent_classes(repeats.patterns_by(strata), level=level, seed=seed)
+        parts = repeats.patterns_by(strata)
+        if _across(patterns, parts) > _MOST_ACROSS:
+            by_strata = absent(
+                "Hui-Walter",
+                f"labels of one item have several values of {strata}: strata are of items, not of labels",
+            )
+        else:
+            by_strata = latent_classes(parts, level=level, seed=seed)
         if by_strata.method != "Hui-Walter":
             by_strata = absent("Hui-Walter", f"{strata} has one value only among the repeats")
     votes = repeats.annotator_votes()
@@ -79,6 +90,14 @@ def error_rates(
         pairs=pairs, repeats=latent_classes({"": patterns}, level=level, seed=seed), strata=by_strata,
         annotators=annotators,
     )  # fmt: skip
+
+
+def _across(patterns: CountPatterns, parts: Mapping[str, CountPatterns]) -> float:
+    """How far strata cut through items: the share of labels that stand alone then, or of items that become several."""
+    whole, cut = patterns.repeated, [part.repeated for part in parts.values()]
+    labels = float(whole.sizes @ whole.items)
+    alone = 1.0 - sum(float(part.sizes @ part.items) for part in cut) / labels
+    return max(alone, sum(part.item_total for part in cut) / whole.item_total - 1.0)
 
 
 def check_gold(

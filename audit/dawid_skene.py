@@ -11,7 +11,7 @@ The tests hold it to the published class shares and error rates of the anaesthet
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,16 @@ from scipy import sparse, stats
 
 from audit.errors import ArgumentError
 from audit.intervals import check_level, check_seed
-from audit.latent import SWAP, percentiles
+from audit.latent import ABSENT, NOT_THERE, SWAP, percentiles
 from audit.patterns import FloatArray, IntArray
 from audit.results import DependentPair, Estimate, LatentClasses, Rate, Rater, Stratum
 
 __all__ = ["AnnotatorVotes", "DawidSkene", "annotator_errors", "fit_dawid_skene", "votes_of"]
 
 _FEWEST_ITEMS, _MOST_ITERATIONS, _TOLERANCE, _TINY = 30, 500, 1e-8, 1e-12
+
+#: Annotators with fewer labels than this for each further class, or than the second number, share one table.
+_FEWEST_LABELS, _ENOUGH_LABELS = 10, 50
 
 #: Annotators that are listed, those with most labels first; pairs of them that are tested, and items a pair needs.
 _MOST_RATERS, _MOST_PAIRS, _FEWEST_SHARED = 50, 300, 20
@@ -128,15 +131,22 @@ def annotator_errors(
     """The fit as a result: class shares, each annotator's error rates, and a test that they err independently.
 
     Intervals are percentiles of a bootstrap over items; a large file gets fewer draws, a very large one none. ``rates``
-    is the mean table of all labels. ``dependent`` lists pairs of annotators whose agreement on shared items is not
-    what their error rates give (normal test of the residual agreement at .001, Bonferroni over the pairs).
+    is the mean table of all labels. Annotators with few labels (ten for each class but one, at most fifty) share one
+    table: by themselves they could be given any. ``dependent`` lists pairs of annotators whose agreement on the items
+    they share is not what their error rates give (normal test of the residual agreement, .001, Bonferroni over pairs).
     """
     check_level(level)
     check_seed(seed)
     method = "Dawid-Skene"
+    votes, pooled, fewest = _pooled(votes)
     reason = None
     if votes.items < _FEWEST_ITEMS:
         reason = f"fewer than {_FEWEST_ITEMS} items have repeats"
+    elif pooled and len(votes.annotators) == 1:
+        reason = (
+            f"none of {pooled:,} annotators gave {fewest} labels or more: the latent classes of three labels an item, "
+            "which take them as alike, need no names"
+        )
     elif len(votes.annotators) < 2:
         reason = "all labels are of one annotator: its errors and the truth cannot be told apart this way"
     elif len(votes.classes) < 2:
@@ -150,13 +160,34 @@ def annotator_errors(
     draws = min(draws, _WORK // max(1, work * 10))
     some = _bootstrap(table, at, draws, seed) if draws >= _FEWEST_DRAWS else None
     notes = [SWAP]
-    if len(votes.annotators) == 2:
+    if pooled:
         notes.append(
-            "two annotators do not identify their error rates: these are one of many tables that fit as well"
+            f"{pooled:,} annotators with fewer than {fewest} labels each share one table of error rates"
+        )
+    if int(np.sum(np.bincount(votes.item, weights=votes.times) >= 3)) < _FEWEST_ITEMS:
+        notes.append(
+            f"fewer than {_FEWEST_ITEMS} items have three labels, and pairs do not identify the error rates of "
+            "annotators: these are one of many tables that fit as well"
         )
     if some is None:
         notes.append("no intervals: the file is too large for a bootstrap of this model")
-    return _result(votes, at, some, labels, level, method, tuple(notes))
+    return _result(
+        votes, at, some, labels, level, method, tuple(notes), named=len(votes.annotators) - bool(pooled)
+    )
+
+
+def _pooled(votes: AnnotatorVotes) -> tuple[AnnotatorVotes, int, int]:
+    """The votes with all annotators of few labels as one, the last; their number, and the fewest labels for a name."""
+    labels = np.bincount(votes.annotator, weights=votes.times, minlength=len(votes.annotators))
+    fewest = min(_FEWEST_LABELS * max(1, len(votes.classes) - 1), _ENOUGH_LABELS)
+    few = labels < fewest
+    if int(few.sum()) < 2:
+        return votes, 0, fewest
+    kept = np.flatnonzero(~few)
+    place = np.full(len(labels), len(kept))
+    place[kept] = np.arange(len(kept))
+    names = (*(votes.annotators[int(a)] for a in kept), f"({int(few.sum()):,} others)")
+    return replace(votes, annotator=place[votes.annotator], annotators=names), int(few.sum()), fewest
 
 
 def _bootstrap(
@@ -176,7 +207,7 @@ def _bootstrap(
 
 def _result(
     votes: AnnotatorVotes, at: DawidSkene, some: tuple[FloatArray, FloatArray] | None, labels: FloatArray,
-    level: float, method: str, notes: tuple[str, ...],
+    level: float, method: str, notes: tuple[str, ...], named: int,
 ) -> LatentClasses:  # fmt: skip
     def limits(value: float, sample: FloatArray | None, count: float) -> dict[str, Any]:
         found = {"method": "none"} if sample is None else percentiles(value, sample, count, level)
@@ -191,13 +222,14 @@ def _result(
         return np.asarray(1.0 - np.einsum("...j,...jj->...", pi, theta), np.float64)
 
     def square(table: FloatArray, sample: FloatArray | None, items: float) -> tuple[Rate, ...]:
+        def rate(j: int, k: int) -> dict[str, Any]:
+            count = items * float(at.prevalence[j])
+            if votes.items * float(at.prevalence[j]) < NOT_THERE:
+                return dict(ABSENT)
+            return limits(float(table[j, k]), None if sample is None else sample[:, j, k], count)
+
         return tuple(
-            Rate(
-                truth=votes.classes[j], label=votes.classes[k],
-                **limits(
-                    float(table[j, k]), None if sample is None else sample[:, j, k], items * float(at.prevalence[j])
-                ),
-            )
+            Rate(truth=votes.classes[j], label=votes.classes[k], **rate(j, k))
             for j in range(len(votes.classes))
             for k in range(len(votes.classes))
         )  # fmt: skip
@@ -222,7 +254,7 @@ def _result(
     )
     means = None if shares is None or pools is None else wrong(shares, pools)
     mean = Estimate(**limits(float(wrong(at.prevalence, pooled)), means, float(votes.items)))
-    pairs, p_value = _dependence(votes, at)
+    pairs, p_value = _dependence(votes, at, named)
     return LatentClasses(
         method=method, items=votes.items, strata=(Stratum(value="", items=votes.items, prevalence=prevalence),),
         rates=square(pooled, pools, float(votes.items)), mean_error=mean, fit_p_value=p_value,
@@ -230,14 +262,17 @@ def _result(
     )  # fmt: skip
 
 
-def _dependence(votes: AnnotatorVotes, at: DawidSkene) -> tuple[tuple[DependentPair, ...], float | None]:
+def _dependence(
+    votes: AnnotatorVotes, at: DawidSkene, named: int
+) -> tuple[tuple[DependentPair, ...], float | None]:
     """Pairs whose residual agreement is not chance, and the smallest p-value over all pairs tested (Bonferroni).
 
     Annotators a and b are expected to agree on item i with chance e_i = sum_j P(j | labels of i) sum_l theta_ajl
-    theta_bjl, which varies by e_i(1 - e_i).
+    theta_bjl, which varies by e_i(1 - e_i). Only the first ``named`` annotators are single ones.
     """
     table, classes = votes.table(), len(votes.classes)
-    busy = np.argsort(-np.asarray((table > 0).sum(axis=0)).reshape(-1, classes).sum(axis=1), kind="stable")
+    given = np.asarray((table > 0).sum(axis=0)).reshape(-1, classes).sum(axis=1)
+    busy = np.argsort(-given[:named], kind="stable")
     first = int(np.sqrt(2 * _MOST_PAIRS))
     found, tested = [], 0
     shares = {}

@@ -26,10 +26,14 @@ from audit.intervals import check_level, check_seed, no_conflict_upper
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import Estimate, LatentClasses, Rate, Stratum
 
-__all__ = ["SWAP", "latent_classes", "percentiles"]
+__all__ = ["ABSENT", "NOT_THERE", "SWAP", "latent_classes", "percentiles"]
 
 #: What no data show, told with every estimate.
 SWAP = "classes are named so that labels are right as often as possible; were most labels wrong, all names would swap"
+
+#: A class with fewer true items than this has no error rates that could be told.
+NOT_THERE = 0.5
+ABSENT: dict[str, Any] = {"estimate": None, "method": "none"}
 
 #: Strata whose class shares may be the same at this level identify nothing.
 _ALIKE = 0.01
@@ -87,13 +91,15 @@ def latent_classes(
             method=method, items=items, reason=f"fewer than {_FEWEST_ITEMS} items have repeats"
         )
     classes = next(iter(used.values())).classes
+    if len(classes) < 2:
+        return LatentClasses(method=method, items=items, reason="only one class is declared")
     if several and (p := _alike(used)) > _ALIKE:
         reason = f"the strata do not differ in their class shares (p = {p:.2g}), so they identify nothing"
         return LatentClasses(method=method, items=items, reason=reason)
     data = _gather(used)
     free = sum(_free(part, len(classes)) for part in used.values())
     unknown = _unknown(data, len(classes))
-    if len(classes) < 2 or free < unknown:
+    if free < unknown:
         why = "more strata or labels an item do" if several else "several strata or three labels an item do"
         return LatentClasses(
             method=method, items=items, reason=f"these repeats do not identify the error rates: {why}"
@@ -277,12 +283,12 @@ def _result(
         right = np.diagonal(theta, axis1=-2, axis2=-1)
         return np.asarray(1.0 - np.einsum("s,...sj,...j->...", weight, pi, right), np.float64)
 
+    def rate(j: int, k: int) -> dict[str, Any]:
+        count = total * float(weight @ shares[:, j])
+        return ABSENT if count < NOT_THERE else estimate(table[j, k], some[1][:, j, k], count)
+
     rates = tuple(
-        Rate(
-            truth=classes[j],
-            label=classes[k],
-            **estimate(table[j, k], some[1][:, j, k], total * float(weight @ shares[:, j])),
-        )
+        Rate(truth=classes[j], label=classes[k], **rate(j, k))
         for j in range(len(classes))
         for k in range(len(classes))
     )
@@ -307,7 +313,8 @@ def percentiles(value: float, sample: FloatArray, count: float, level: float) ->
     if min(value, 1.0 - value) < 1e-6:
         open_ = no_conflict_upper(max(1, round(count)), level=level)
         low, high = (0.0, max(high, open_)) if value < 0.5 else (min(low, 1.0 - open_), 1.0)
-    return {"low": low, "high": high, "method": "bootstrap over items"}
+    # a model that hardly fits, or searches that end elsewhere, may leave all samples on one side of the estimate
+    return {"low": min(low, value), "high": max(high, value), "method": "bootstrap over items"}
 
 
 def _alike(used: Mapping[str, CountPatterns]) -> float:

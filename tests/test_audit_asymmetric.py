@@ -93,6 +93,24 @@ def test_the_set_with_sampling_error_holds_everything(size: int) -> None:
     assert held >= 190  # 95 %
 
 
+@pytest.mark.parametrize(
+    ("pi", "miss", "false", "items"), [(0.3, 0.01, 0.002, 50), (0.5, 0.01, 0.01, 20), (0.3, 0.03, 0.03, 100)]
+)
+def test_few_conflicts_or_none_do_not_fool_it(pi: float, miss: float, false: float, items: int) -> None:
+    """With an expected conflict or less, most samples show none: the limits must be those of what may not be seen."""
+    wrong, held = pi * miss + (1 - pi) * false, 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        ones = rng.binomial(2, np.where(rng.random(items) < pi, 1 - miss, false))
+        found = identified_set(CountPatterns.from_counts(np.column_stack([2 - ones, ones]))).mean_error
+        held += found.low is None or found.high is None or found.low <= wrong <= found.high
+    assert held >= 95
+    none = identified_set(CountPatterns.from_counts([[2, 0], [0, 2]], items=[120, 80]))
+    assert none.mean_error.upper == pytest.approx(0.0, abs=1e-9)
+    assert none.mean_error.high is not None
+    assert 0.0075 < none.mean_error.high < 0.03  # half of d, which is 3/n at most
+
+
 def test_labels_that_say_nothing_have_no_set() -> None:
     found = identified_set(pairs_of(0.5, 0.2))  # agree less than by chance
     assert found.mean_error.lower is None

@@ -96,6 +96,22 @@ def test_strata_ask_for_error_rates_and_need_their_column() -> None:
     assert one.errors.strata.reason == "site has one value only among the repeats"
 
 
+def test_strata_that_cut_through_items_are_refused() -> None:
+    """A column that the labels themselves decide, or that differs from label to label, is no stratum of items."""
+    frame = labelled(8, 300, 3)
+    for site in (frame["label"], frame["who"], [f"s{i % 2}" for i in range(len(frame))]):
+        result = audited(frame.assign(site=site), strata="site")
+        assert result.errors is not None
+        assert result.errors.strata.reason == (
+            "labels of one item have several values of site: strata are of items, not of labels"
+        )
+    fine = labelled(9, 400, 2, shares=(0.2, 0.6))
+    fine.loc[0, "site"] = "s1"  # one slip of the pen
+    few = audited(fine, strata="site").errors
+    assert few is not None
+    assert few.strata.rates
+
+
 def test_error_rates_of_a_refused_file_are_refused() -> None:
     frame = pd.DataFrame(
         [(f"t{i}", label) for i in range(60) for label in ("yes", "no")], columns=["text", "label"]

@@ -130,7 +130,8 @@ def test_independent_annotators_raise_no_alarm() -> None:
 
 def test_two_annotators_and_large_files_say_what_is_missing() -> None:
     two = annotator_errors(drawn(3, 200, TABLES[:2]), draws=60)
-    assert any("two annotators do not identify" in note for note in two.notes)
+    assert any("pairs do not identify the error rates" in note for note in two.notes)
+    assert not any("pairs do not identify" in note for note in annotator_errors(drawn(3, 200, TABLES)).notes)
     none = annotator_errors(drawn(3, 200, TABLES), draws=0)
     assert any("no intervals" in note for note in none.notes)
     assert none.mean_error.estimate is not None
@@ -149,6 +150,61 @@ def test_reasons(votes: AnnotatorVotes, words: str) -> None:
     found = annotator_errors(votes)
     assert found.rates == ()
     assert words in (found.reason or "")
+
+
+def test_many_annotators_of_two_labels_an_item_are_as_unidentified() -> None:
+    """A chain of forty people, each item by two neighbours: pairs again, however many people there are."""
+    rng = np.random.default_rng(5)
+    truth = rng.random(400) < 0.3
+    rows = [
+        (i, f"w{(i // 10 + k) % 40}", int(truth[i] != (rng.random() < 0.15)), 1)
+        for i in range(400)
+        for k in (0, 1)
+    ]
+    found = annotator_errors(votes_of(rows, classes="01"), draws=0)
+    assert any("one of many tables that fit as well" in note for note in found.notes)
+
+
+def test_annotators_of_one_label_each_have_no_tables_of_their_own() -> None:
+    """Tables fitted to one label each could be anything: the mean error then came out at .42 where it was .13."""
+    rng = np.random.default_rng(2)
+    truth = rng.random(200) < 0.3
+    wrong = [rng.random() < 0.13 for _ in range(600)]
+    alone = [(i, f"w{i}-{k}", int(truth[i] != wrong[3 * i + k]), 1) for i in range(200) for k in range(3)]
+    none = annotator_errors(votes_of(alone, classes="01"))
+    assert none.rates == ()
+    assert "none of 600 annotators gave 10 labels or more" in (none.reason or "")
+    # two regular annotators and a crowd: the crowd shares a table, and is no pair to be tested
+    mixed = [*alone]
+    mixed += [
+        (i, name, int(truth[i] != (rng.random() < 0.1)), 1) for i in range(200) for name in ("ann", "ben")
+    ]
+    found = annotator_errors(votes_of(mixed, classes="01"), draws=60)
+    assert [rater.value for rater in found.raters] == ["(600 others)", "ann", "ben"]
+    assert any(
+        "600 annotators with fewer than 10 labels each share one table" in note for note in found.notes
+    )
+    crowd = found.raters[0].error
+    assert crowd.estimate == pytest.approx(0.13, abs=0.03)
+    assert crowd.low is not None
+    assert crowd.high is not None
+    assert crowd.low <= crowd.estimate <= crowd.high
+    assert all("others" not in pair.value for pair in found.dependent)
+
+
+def test_a_class_that_no_item_has_gets_no_rates() -> None:
+    tables = TABLES[:3]
+    rows = drawn(4, 300, tables)
+    found = annotator_errors(
+        AnnotatorVotes(
+            item=rows.item, annotator=rows.annotator, label=rows.label, times=rows.times, items=rows.items,
+            annotators=rows.annotators, classes=("0", "1", "maybe"),
+        ),
+        draws=60,
+    )  # fmt: skip
+    told = {rate.truth: rate.estimate for rate in found.rates if rate.label == "0"}
+    assert told["maybe"] is None
+    assert told["0"] is not None
 
 
 def test_arguments() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from audit.errors import ArgumentError
-from audit.latent import SWAP, latent_classes
+from audit.latent import SWAP, latent_classes, percentiles
 from audit.patterns import CountPatterns
 from audit.results import LatentClasses
 
@@ -146,6 +146,26 @@ def test_a_rate_of_none_has_an_upper_limit() -> None:
     assert never.estimate == pytest.approx(0.0, abs=1e-3)
     assert never.high is not None
     assert never.high > 0.005
+
+
+def test_a_class_that_no_item_has_gets_no_rates() -> None:
+    """A declared class that nobody chose: what a true one would be labelled is not told, and the rest is as before."""
+    two = drawn(5, 800, 0.3, 3)
+    counts = np.column_stack([two.counts.toarray(), np.zeros(len(two.items), np.int64)])
+    found = latent_classes({"": CountPatterns.from_counts(counts, items=two.items)})
+    assert [r.estimate for r in found.rates if r.truth == "2"] == [None] * 3
+    assert rate(found, "1", "0") == pytest.approx(rate(latent_classes({"": two}), "1", "0"), abs=1e-3)
+
+
+def test_one_class_says_so() -> None:
+    found = latent_classes({"": CountPatterns.from_counts([[3]], items=[100])})
+    assert found.reason == "only one class is declared"
+
+
+def test_limits_hold_the_estimate() -> None:
+    found = percentiles(0.2, np.linspace(0.3, 0.4, 100), 50, 0.95)
+    assert found["low"] == 0.2
+    assert found["high"] == pytest.approx(0.3975)
 
 
 def test_arguments() -> None:
