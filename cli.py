@@ -57,6 +57,7 @@ def dupes(
     gold: o.Gold = None,
     near: o.Near = None,
     near_pairs: o.NearPairs = 5_000_000,
+    near_rows: o.NearRows = None,
     semantic: o.Semantic = None,
     semantic_texts: o.SemanticTexts = 200_000,
     ladder: o.Ladder = None,
@@ -91,7 +92,7 @@ def dupes(
     from audit.kinds import audit_kind
     from audit.writing import check_outputs
 
-    check_outputs([file, gold], out, html, conflicts)
+    check_outputs([file, gold], out, html, conflicts, near_rows)
     if fail_under is not None:
         check_threshold(fail_under)
     options: dict[str, Any] = dict(
@@ -101,7 +102,8 @@ def dupes(
         one_per=one_per, ladder=ladder, level=level, draws=draws, seed=seed, interval=interval,
         show_conflicts=show_conflicts, conflicts_file=conflicts,
         **reading(locals()), engine=engine, master=master,
-        errors=errors, strata=strata, gold=gold, near=near, near_pairs=near_pairs, semantic=semantic,
+        errors=errors, strata=strata, gold=gold, near=near, near_pairs=near_pairs, near_rows=near_rows,
+        semantic=semantic,
         semantic_texts=semantic_texts,
     )  # fmt: skip
     result: Any = audit_kind(

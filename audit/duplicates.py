@@ -66,6 +66,7 @@ def audit_duplicates(
     gold: str | None = None,
     near: float | None = None,
     near_pairs: int = 5_000_000,
+    near_rows: str | Path | None = None,
     semantic: float | None = None,
     semantic_texts: int = 200_000,
     ladder: bool | None = None,
@@ -106,9 +107,8 @@ def audit_duplicates(
         Error rates by what the repeats allow; a column of populations with different class shares (Hui & Walter).
     gold:
         A column with gold labels, or a file with the item's columns and one more.
-    near, near_pairs, semantic, semantic_texts:
-        Look for different texts at least so alike in their characters or in their words, see
-        :mod:`audit.near_duplicates`; the most pairs, and the most texts whose words are compared.
+    near, near_pairs, near_rows, semantic, semantic_texts:
+        Thresholds, the most pairs, a file for all of them and the most texts of :mod:`audit.near_duplicates`.
     ladder:
         d at every level of normalisation; by default only up to 500,000 rows.
     level, draws, seed, interval:
@@ -135,7 +135,9 @@ def audit_duplicates(
     if draws < 1 or show_conflicts < 0:
         raise ArgumentError("the bootstrap needs at least 1 draw, and the conflicts shown are 0 or more")
     reading.setdefault("engine", engine_of(source))
-    check_alike(source, near=near, semantic=semantic, most=near_pairs, engine=reading["engine"])
+    check_alike(
+        source, near=near, semantic=semantic, most=near_pairs, engine=reading["engine"], rows=near_rows
+    )
     if gold is not None and reading["engine"] != "duckdb":
         raise ArgumentError(
             "--gold is compared item by item, in DuckDB: leave it out, or --engine spark (of a PySpark frame give "
@@ -164,7 +166,7 @@ def audit_duplicates(
         )  # fmt: skip
     return add_alike(
         result, source, columns, near=near, semantic=semantic, most=near_pairs, most_texts=semantic_texts,
-        reading=reading,
+        reading=reading, rows=near_rows,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from scipy import sparse
 from audit.disagreement import estimate_disagreement
 from audit.errors import ArgumentError
 from audit.grouping import Columns
-from audit.near import choose_bands, jaccard, near_pairs, shingle_sets, sketch
+from audit.near import Pairs, choose_bands, jaccard, near_pairs, shingle_sets, sketch
+from audit.near_rows import pair_columns, pair_rows
 from audit.near_table import Labelled, Table, tell
 from audit.reading_vectors import read_word_vectors
 from audit.results import AuditResult
-from audit.results_near import NearDuplicates
+from audit.results_near import Measure, NearDuplicates
 from audit.semantic import background, check_texts, check_threshold, embed, semantic_pairs
+from audit.writing import write_rows
 
 if TYPE_CHECKING:
     from audit.grouping_files import GroupedFiles
@@ -49,6 +52,7 @@ def near_duplicates(
     level: float = 0.95,
     draws: int = 10_000,
     seed: int = 0,
+    rows_file: str | Path | None = None,
     **reading: Any,
 ) -> NearDuplicates:
     """Find texts that share most of their characters, and how often their labels differ.
@@ -66,6 +70,8 @@ def near_duplicates(
         Classes of similarity between the threshold and 1.
     show:
         Pairs with different labels that are kept as examples, the most alike first.
+    rows_file:
+        A table to write all pairs to, with their rows and labels (:func:`audit.near_rows.pair_columns`).
 
     Raises
     ------
@@ -74,8 +80,10 @@ def near_duplicates(
     """
     table = Table(bins=bins, show=show, level=level, draws=draws, seed=seed)
     check_alike(source, near=threshold, semantic=None, most=most)
-    labelled = _labelled(source, table, item, label, missing, normalise, reading)
-    return _by_characters(labelled, table, threshold, most)
+    labelled = _labelled(source, table, item, label, missing, normalise, reading, rows=rows_file is not None)
+    told, pairs = _by_characters(labelled, table, threshold, most)
+    _write(rows_file, item, labelled, {"jaccard": pairs})
+    return told
 
 
 def semantic_duplicates(
@@ -93,13 +101,14 @@ def semantic_duplicates(
     level: float = 0.95,
     draws: int = 10_000,
     seed: int = 0,
+    rows_file: str | Path | None = None,
     **reading: Any,
 ) -> NearDuplicates:
     """Find texts whose words have close vectors, and how often their labels differ.
 
     Parameters
     ----------
-    source, item, label, missing, normalise, bins, show, level, draws, seed, reading:
+    source, item, label, missing, normalise, bins, show, level, draws, seed, rows_file, reading:
         As in :func:`near_duplicates`.
     threshold:
         The least cosine of the mean vectors of the texts' words, in (0, 1].
@@ -113,18 +122,30 @@ def semantic_duplicates(
     """
     table = Table(bins=bins, show=show, level=level, draws=draws, seed=seed)
     check_alike(source, near=None, semantic=threshold, most=most)
-    labelled = _labelled(source, table, item, label, missing, normalise, reading)
-    return _by_words(labelled, table, threshold, most, most_texts)
+    labelled = _labelled(source, table, item, label, missing, normalise, reading, rows=rows_file is not None)
+    told, pairs = _by_words(labelled, table, threshold, most, most_texts)
+    _write(rows_file, item, labelled, {"cosine": pairs})
+    return told
 
 
 def check_alike(
-    source: Any, *, near: float | None, semantic: float | None, most: int, engine: str = "duckdb"
+    source: Any,
+    *,
+    near: float | None,
+    semantic: float | None,
+    most: int,
+    engine: str = "duckdb",
+    rows: str | Path | None = None,
 ) -> None:
     """Raise the ArgumentError of what cannot be done, before anything is read.
 
     A threshold or number of pairs out of range, a source that cannot be read twice, or one that Spark groups.
     """
     if near is None and semantic is None:
+        if rows is not None:
+            raise ArgumentError(
+                "--near-rows writes the pairs that --near or --semantic finds: give one of them"
+            )
         return
     if (isinstance(source, str) and source == "-") or engine != "duckdb":
         raise ArgumentError(
@@ -148,6 +169,7 @@ def add_alike(
     most: int,
     most_texts: int,
     reading: dict[str, Any],
+    rows: str | Path | None = None,
 ) -> AuditResult:
     """The result with what is asked of ``near`` and ``semantic``; the source, audited with ``columns``, is read again.
 
@@ -166,25 +188,42 @@ def add_alike(
     table = Table(level=settings.level, draws=settings.draws, seed=settings.seed)
     form = {name: value for name, value in reading.items() if name not in ("engine", "master")}
     labelled = _labelled(
-        source, table, columns.item, columns.label, settings.missing, settings.normalise, form
-    )
-    return replace(
-        result,
-        near=None if near is None else _by_characters(labelled, table, near, most),
-        semantic=None if semantic is None else _by_words(labelled, table, semantic, most, most_texts),
-    )
+        source, table, columns.item, columns.label, settings.missing, settings.normalise, form,
+        rows=rows is not None,
+    )  # fmt: skip
+    labelled = replace(labelled, declared=max(labelled.declared, result.flip_rate.classes))
+    found: dict[Measure, Pairs] = {}
+    if near is not None:
+        told, found["jaccard"] = _by_characters(labelled, table, near, most)
+        result = replace(result, near=told)
+    if semantic is not None:
+        told, found["cosine"] = _by_words(labelled, table, semantic, most, most_texts)
+        result = replace(result, semantic=told)
+    _write(rows, columns.item, labelled, found)
+    return result
 
 
-def _by_characters(labelled: Labelled, table: Table, threshold: float, most: int) -> NearDuplicates:
+def _write(
+    path: str | Path | None, item: Sequence[str], labelled: Labelled, found: dict[Measure, Pairs]
+) -> None:
+    """All pairs into a table, if one is asked for."""
+    if path is not None:
+        rows = (row for measure, pairs in found.items() for row in pair_rows(labelled, pairs, measure))
+        write_rows(path, pair_columns(item), rows)
+
+
+def _by_characters(
+    labelled: Labelled, table: Table, threshold: float, most: int
+) -> tuple[NearDuplicates, Pairs]:
     made = sketch(labelled.texts, threshold=threshold, seed=table.seed)
     pairs = near_pairs(made, threshold=threshold, most=most, seed=table.seed)
     recall = made.bands.chance(threshold)
-    return tell(labelled, pairs, table, threshold=threshold, recall=recall, measure="jaccard")
+    return tell(labelled, pairs, table, threshold=threshold, recall=recall, measure="jaccard"), pairs
 
 
 def _by_words(
     labelled: Labelled, table: Table, threshold: float, most: int, most_texts: int
-) -> NearDuplicates:
+) -> tuple[NearDuplicates, Pairs]:
     words = read_word_vectors()
     check_texts(len(labelled.texts), most_texts)
     # a word has another piece at the start of a line than after a space
@@ -193,10 +232,11 @@ def _by_words(
     used, place = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     sets = shingle_sets([labelled.texts[row] for row in used.tolist()])
     shared = jaccard(sets, place[: len(pairs.first)], place[len(pairs.first) :])
-    return tell(
+    told = tell(
         labelled, pairs, table, threshold=threshold, recall=1.0, measure="cosine", model=words.name,
         background=background(vectors, seed=table.seed), also_near=shared >= ALSO_NEAR,
     )  # fmt: skip
+    return told, pairs
 
 
 def _labelled(
@@ -207,6 +247,8 @@ def _labelled(
     missing: Sequence[str],
     normalise: str,
     reading: dict[str, Any],
+    *,
+    rows: bool,
 ) -> Labelled:
     """The different texts of a source with their labels, and d of exact repeats."""
     from audit.grouping_files import group_files  # loads pandas
@@ -214,11 +256,24 @@ def _labelled(
     with group_files(
         source, item=item, label=(label,), missing=missing, normalise=normalise, **reading
     ) as files:
-        exact = estimate_disagreement(
-            files.patterns("first"), level=table.level, draws=table.draws, seed=table.seed
-        )
+        patterns = files.patterns("first")
+        exact = estimate_disagreement(patterns, level=table.level, draws=table.draws, seed=table.seed)
         texts, shares = _texts(files, len(item))
-        return Labelled(texts=texts, shares=shares, classes=files.classes, exact=exact)
+        numbers, given = _rows(files, len(item)) if rows else ([], [])
+        return Labelled(
+            texts=texts, shares=shares, classes=files.classes, exact=exact, repeated=patterns.repeated.item_total,
+            declared=max(2, len(files.classes)), rows=numbers, given=given,
+        )  # fmt: skip
+
+
+def _rows(files: GroupedFiles, width: int) -> tuple[list[list[int]], list[tuple[str | None, ...]]]:
+    """The rows of each text, counted from 1, and the columns of the item as the first of them has them."""
+    first = ", ".join(f"arg_min(coalesce(t{k}, ''), row)" for k in range(width))
+    found = files.con.execute(
+        f"SELECT list(row + 1 ORDER BY row), {first} FROM votes JOIN (SELECT * EXCLUDE (side, row, label, id) FROM "
+        "numbered) USING (r) GROUP BY g ORDER BY g"
+    ).fetchall()
+    return [row[0] for row in found], [row[1:] for row in found]
 
 
 def _texts(files: GroupedFiles, width: int) -> tuple[list[str], sparse.csr_array]:

@@ -13,23 +13,48 @@ from scipy.sparse.csgraph import connected_components
 
 from audit.disagreement import item_mean
 from audit.errors import ArgumentError
+from audit.fliprate import estimate_flip_rate
 from audit.intervals import check_level, check_seed
 from audit.near import Pairs
+from audit.paired import paired_difference
 from audit.patterns import FloatArray, IntArray
 from audit.results import Disagreement, Estimate
-from audit.results_near import Measure, NearBin, NearDuplicates, NearPair
+from audit.results_near import IfRepeats, Measure, NearBin, NearDuplicates, NearPair
 
-__all__ = ["Labelled", "Table", "tell"]
+__all__ = ["Labelled", "Table", "clusters_of", "tell"]
+
+#: A difference of d that surely is smaller than this is told as none.
+_SMALL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Labelled:
-    """N different texts, the shares of their labels (shape (N, K), rows that sum to 1), and d of exact repeats."""
+    """N different texts, the shares of their labels (shape (N, K), rows that sum to 1), and d of exact repeats.
+
+    ``repeated`` counts the texts with several labels, ``declared`` the classes K of the audit. ``rows`` and ``given``
+    are the data rows of each text, counted from 1, and its columns as the first of them has them; empty unless asked
+    for.
+    """
 
     texts: Sequence[str]
     shares: sparse.csr_array
     classes: Sequence[str]
     exact: Disagreement
+    repeated: int
+    declared: int
+    rows: Sequence[Sequence[int]] = ()
+    given: Sequence[Sequence[str | None]] = ()
+
+    def labels(self, text: int) -> tuple[str, ...]:
+        """The labels of one text, each once."""
+        start, stop = self.shares.indptr[text : text + 2]
+        return tuple(self.classes[k] for k in self.shares.indices[start:stop])
+
+    def differ(self, pairs: Pairs) -> FloatArray:
+        """The chance that two labels, one of each text of a pair, differ: shape (M,)."""
+        shares = self.shares
+        agree = np.asarray(shares[pairs.first].multiply(shares[pairs.second]).sum(axis=1)).ravel()
+        return np.clip(1.0 - agree, 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +96,7 @@ def tell(
 
     ``also_near``, shape (M,), marks the pairs that share most of their characters too.
     """
-    shares, exact = labelled.shares, labelled.exact
-    agree = np.asarray(shares[pairs.first].multiply(shares[pairs.second]).sum(axis=1)).ravel()
-    differ = 1.0 - agree
+    exact, differ = labelled.exact, labelled.differ(pairs)
     edges = np.linspace(threshold, 1.0, table.bins + 1).tolist() if threshold < 1.0 else [1.0, 1.0]
     parts = tuple(_bin(pairs, differ, also_near, low, high, table) for low, high in itertools.pairwise(edges))
     return NearDuplicates(
@@ -82,8 +105,9 @@ def tell(
         texts_in_pairs=len(np.union1d(pairs.first, pairs.second)), candidates=pairs.candidates, recall=recall,
         sampled=pairs.sampled, bins=parts,
         exact=Estimate(estimate=exact.estimate, low=exact.low, high=exact.high, method=exact.method),
+        if_repeats=_if_repeats(_bin(pairs, differ, None, threshold, 1.0, table).disagreement, labelled, table),
         examples=tuple(_examples(pairs, differ, labelled, table.show)),
-        verdict=_verdict(parts, exact, threshold, background),
+        verdict=_verdict(parts, labelled, threshold, background),
     )  # fmt: skip
 
 
@@ -100,7 +124,7 @@ def _bin(
         here &= pairs.similarity < high - 1e-12
     first, second, scores = pairs.first[here], pairs.second[here], differ[here]
     texts, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    clusters = _clusters(place[: len(first)], place[len(first) :], len(texts))
+    clusters = clusters_of(place[: len(first)], place[len(first) :], len(texts))
     owner = clusters[place[: len(first)]]
     count = int(owner.max(initial=-1)) + 1
     means = np.bincount(owner, weights=scores, minlength=count) / np.maximum(
@@ -114,7 +138,19 @@ def _bin(
     )  # fmt: skip
 
 
-def _clusters(first: IntArray, second: IntArray, texts: int) -> IntArray:
+def _if_repeats(d: Estimate, labelled: Labelled, table: Table) -> IfRepeats:
+    made = Disagreement(
+        estimate=d.estimate, low=d.low, high=d.high, method=d.method, pair_weighted=None, row_weighted=None,
+        level=table.level, reason="there are no pairs",
+    )  # fmt: skip
+    rate = estimate_flip_rate(made, classes=labelled.declared)
+    return IfRepeats(
+        disagreement=d,
+        flip_rate=Estimate(estimate=rate.estimate, low=rate.low, high=rate.high, method=rate.method),
+    )
+
+
+def clusters_of(first: IntArray, second: IntArray, texts: int) -> IntArray:
     """The number of the cluster of each text; texts that a pair links are in one."""
     graph = sparse.coo_array((np.ones(len(first)), (first, second)), shape=(texts, texts))
     return np.asarray(connected_components(graph, directed=False)[1], np.int64)
@@ -123,22 +159,18 @@ def _clusters(first: IntArray, second: IntArray, texts: int) -> IntArray:
 def _examples(pairs: Pairs, differ: FloatArray, labelled: Labelled, show: int) -> list[NearPair]:
     order = np.lexsort((pairs.second, pairs.first, -pairs.similarity, -differ))
     order = order[differ[order] > 0.0][:show]
-    texts, shares = labelled.texts, labelled.shares
-
-    def labels(row: int) -> tuple[str, ...]:
-        return tuple(labelled.classes[k] for k in shares.indices[shares.indptr[row] : shares.indptr[row + 1]])
-
+    texts = labelled.texts
     return [
         NearPair(
             similarity=float(pairs.similarity[k]),
             texts=(texts[pairs.first[k]], texts[pairs.second[k]]),
-            labels=(labels(int(pairs.first[k])), labels(int(pairs.second[k]))),
+            labels=(labelled.labels(int(pairs.first[k])), labelled.labels(int(pairs.second[k]))),
         )
         for k in order.tolist()
     ]
 
 
-def _verdict(bins: Sequence[NearBin], exact: Disagreement, threshold: float, background: float | None) -> str:
+def _verdict(bins: Sequence[NearBin], labelled: Labelled, threshold: float, background: float | None) -> str:
     top = next((part for part in reversed(bins) if part.clusters), None)
     if top is None:
         return "No near-duplicates: nothing to compare."
@@ -147,19 +179,27 @@ def _verdict(bins: Sequence[NearBin], exact: Disagreement, threshold: float, bac
             "Texts taken at random are as alike: their vectors tell these texts apart too little, so the pairs are "
             "nothing to go by."
         )
-    d = top.disagreement
-    if exact.estimate is None or d.low is None or exact.high is None or d.high is None or exact.low is None:
+    exact = labelled.exact
+    apart = paired_difference(
+        Estimate(estimate=exact.estimate, low=exact.low, high=exact.high), top.disagreement, correlation=0.0
+    )
+    if apart.low is None or apart.high is None:
         return "Without exact repeats there is nothing to hold their d against: near-duplicates may be other questions."
-    if d.low > exact.high:
+    told = f"by {apart.text()}"
+    if apart.low > 0.0:
         return (
-            "The most alike pairs disagree more often than exact repeats: many are other questions, so they are no "
-            "repeats."
+            f"The most alike pairs disagree more often than exact repeats, {told}: many are other questions, so they "
+            "are no repeats."
         )
-    if d.high < exact.low:
+    if apart.high < 0.0:
         return (
-            "The most alike pairs disagree less often than exact repeats: their labels may have been given together or "
-            "copied."
+            f"The most alike pairs disagree less often than exact repeats, {told}: their labels may have been given "
+            "together or copied."
         )
+    if max(-apart.low, apart.high) < _SMALL:
+        return f"The most alike pairs disagree about as often as exact repeats: d differs {told}."
+    items, clusters = labelled.repeated, top.clusters
     return (
-        "The most alike pairs disagree about as often as exact repeats; they still stay out of the headline."
+        f"The most alike pairs cannot be told apart from exact repeats: d differs {told}, by {clusters:,} "
+        f"cluster{'' if clusters == 1 else 's'} and {items:,} repeated item{'' if items == 1 else 's'}."
     )

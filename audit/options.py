@@ -194,6 +194,14 @@ Near = Annotated[
 NearPairs = Annotated[
     int, typer.Option("--near-pairs", help="The most pairs that --near looks at, or --semantic finds.")
 ]
+NearRows = Annotated[
+    Path | None,
+    typer.Option(
+        "--near-rows",
+        metavar="FILE",
+        help="Write every pair of --near and --semantic to this table: similarity, cluster, rows, texts and labels.",
+    ),
+]
 Semantic = Annotated[
     float | None,
     typer.Option(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from audit import render_words as words
 from audit.alarms_beyond import GOLD_BELOW
+from audit.render_near import near_sections
 from audit.render_page import Row, Section, SectionTable, with_limits
 from audit.results import AuditResult, Estimate, IdentifiedSet, LatentClasses, Rate, Rater
-from audit.results_near import NearDuplicates
 
 __all__ = ["metric_line", "sections"]
 
@@ -32,7 +32,7 @@ def metric_line(result: AuditResult) -> str:
 
 def sections(result: AuditResult) -> tuple[Section, ...]:
     """The sections that this result has: other metrics, error rates, gold, near-duplicates."""
-    return (*_metrics(result), *_errors(result), *_gold(result), *_near(result.near), *_near(result.semantic))
+    return (*_metrics(result), *_errors(result), *_gold(result), *near_sections(result))
 
 
 def _metrics(result: AuditResult) -> Iterator[Section]:
@@ -274,40 +274,6 @@ def _side(result: AuditResult) -> str:
     if any(alarm.code == GOLD_BELOW for alarm in result.alarms):
         return f"is below that score, as independent labels of the same items cannot be: see the alarm {GOLD_BELOW}"
     return "is within sampling error of that score: labels may be wrong as often as their repeats show"
-
-
-def _near(near: NearDuplicates | None) -> Iterator[Section]:
-    if near is None:
-        return
-    told = (
-        f"{words.integer(near.pairs)} pairs of {words.integer(near.texts_in_pairs)} texts are alike at "
-        f"{near.threshold:g} or more, of {words.integer(near.texts)} different texts."
-    )
-    sentences = [told, near.meaning, f"{near.verdict} Near-duplicates never enter the headline."]
-    if near.sampled:
-        sentences.append("Groups of hundreds of near-equal texts were paired in part.")
-    cosine = near.measure == "cosine"
-    rows = [
-        Row(
-            values=(
-                f"{part.low:.2f} to {part.high:.2f}", words.integer(part.pairs),
-                *(() if part.also_near is None else (words.integer(part.also_near),)),
-                words.integer(part.clusters),
-                with_limits(part.disagreement) if part.clusters else "-",
-            ),
-            drawn=part.disagreement,
-        )
-        for part in near.bins
-    ]  # fmt: skip
-    blank = ("",) * (3 if cosine else 2)
-    rows.append(Row(values=("equal", *blank, with_limits(near.exact)), drawn=near.exact))
-    head = ("similarity", "pairs", *(("also near",) if cosine else ()), "clusters", "d")
-    yield Section(
-        anchor="semantic" if cosine else "near",
-        title="Near-duplicates by their words" if cosine else "Near-duplicates",
-        sentences=tuple(sentences),
-        tables=(SectionTable(head=head, rows=tuple(rows)),),
-    )
 
 
 def _given(reason: str | None, *, head: str = "Not given") -> str:

@@ -13,7 +13,7 @@ from audit import render_words as words
 from audit.render_band import band_sentences
 from audit.render_beyond import sections
 from audit.render_methods import METHODS, SHARED_MISTAKES, Method
-from audit.render_page import Page, Section, SectionTable, numeric_columns
+from audit.render_page import Page, Quote, Section, SectionTable, numeric_columns
 from audit.results import Alarm, AuditResult, Breakdown, ConflictGroup
 
 __all__ = ["markdown", "page_markdown"]
@@ -91,6 +91,13 @@ def _sections(parts: Sequence[Section]) -> Iterator[str]:
             yield _section_table(table)
             if len(table.rows) > _VALUES_SHOWN:
                 yield f"{words.integer(len(table.rows) - _VALUES_SHOWN)} more are in the JSON."
+        if section.quotes:
+            yield "\n".join(map(_quoted, section.quotes))
+
+
+def _quoted(quote: Quote) -> str:
+    parts = [f"  - {_code(labels)}: {_code(told)}" for labels, told in quote.parts]
+    return "\n".join((f"- {_prose(quote.head)}", *parts))
 
 
 def _section_table(table: SectionTable) -> str:

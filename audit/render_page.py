@@ -18,6 +18,7 @@ from audit.results_base import RunSettings
 __all__ = [
     "Figure",
     "Page",
+    "Quote",
     "Row",
     "Section",
     "SectionTable",
@@ -59,13 +60,22 @@ class SectionTable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Quote:
+    """Texts of the file set under one another, each behind its labels; ``head`` is plain words."""
+
+    head: str
+    parts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
-    """One part of a report. ``level`` 3 belongs to the section before it."""
+    """One part of a report. ``level`` 3 belongs to the section before it; ``quotes`` stand last."""
 
     anchor: str
     title: str
     sentences: tuple[str, ...] = ()
     tables: tuple[SectionTable, ...] = ()
+    quotes: tuple[Quote, ...] = ()
     level: Literal[2, 3] = 2
 
 

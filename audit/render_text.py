@@ -22,7 +22,7 @@ __all__ = ["text"]
 _STYLES = {"bold": "1", "faint": "2", "stop": "1;31", "warning": "1;33", "note": "1;34"}
 _MARKS = {"stop": "STOP", "warning": "WARNING", "note": "NOTE"}
 _COLUMNS_SHOWN, _VALUES_SHOWN, _NAME_WIDTH = 3, 5, 30
-_ROWS_SHOWN, _CELL_WIDTH = 20, 40
+_ROWS_SHOWN, _CELL_WIDTH, _QUOTES_SHOWN = 20, 40, 3
 _ELSEWHERE = "see --html or --format json"
 
 
@@ -124,6 +124,12 @@ class _Page:
                 yield from self._wrap(sentence, first="  ", rest="  ")
             for table in section.tables:
                 yield from self._table(table)
+            for quote in section.quotes[:_QUOTES_SHOWN]:
+                yield from self._wrap(quote.head, first="  ", rest="  ", style="faint")
+                for labels, told in quote.parts:
+                    yield from self._wrap(f"{_shown(labels)}: {told}", first="    ", rest="      ")
+            if len(section.quotes) > _QUOTES_SHOWN:
+                yield f"  … {words.integer(len(section.quotes) - _QUOTES_SHOWN)} more: {_ELSEWHERE}"
 
     def _table(self, table: SectionTable) -> Iterator[str]:
         cells = [

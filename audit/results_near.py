@@ -10,7 +10,7 @@ from audit.results_base import Estimate, Result
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Measure", "NearBin", "NearDuplicates", "NearPair"]
+__all__ = ["IfRepeats", "Measure", "NearBin", "NearDuplicates", "NearPair"]
 
 Measure = Literal["jaccard", "cosine"]
 
@@ -43,6 +43,16 @@ class NearPair(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
+class IfRepeats(Result):
+    """What would follow if all pairs were repeats, which nobody knows: ``disagreement`` is the mean over their
+    clusters, ``flip_rate`` the epsilon of that d. Never in the headline.
+    """
+
+    disagreement: Estimate
+    flip_rate: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
 class NearDuplicates(Result):
     """Pairs of different texts at least ``threshold`` alike, and d by similarity beside the d of exact repeats.
 
@@ -68,6 +78,7 @@ class NearDuplicates(Result):
     sampled: bool
     exact: Estimate
     bins: tuple[NearBin, ...]
+    if_repeats: IfRepeats
     examples: tuple[NearPair, ...]
     verdict: str
 
@@ -81,6 +92,24 @@ class NearDuplicates(Result):
             told += f"; one pair in a hundred of texts taken at random is above {self.background:.2f}"
         return f"{told}. {self.also_near or 0:,} of the pairs share most of their characters too (also near)."
 
+    def class_name(self, part: NearBin) -> str:
+        """A class of similarity in words, with as many decimals as tell the classes apart: ``0.987 to 0.993``."""
+        ends = [self.threshold, *(one.high for one in self.bins)]
+        digits = next((d for d in range(2, 9) if len({round(end, d) for end in ends}) == len(ends)), 2)
+        return f"{part.low:.{digits}f} to {part.high:.{digits}f}"
+
+    @property
+    def hypothesis(self) -> str:
+        """What d and epsilon of all pairs would be if they were repeats, in words; empty without a pair."""
+        d, rate = self.if_repeats.disagreement, self.if_repeats.flip_rate
+        if d.estimate is None:
+            return ""
+        implied = f" and ε {rate.text()}" if rate.estimate is not None else ", too large for an ε"
+        return (
+            f"Were all these pairs repeats, d would be {d.text()}{implied}. Nothing says that they are, so the "
+            "headline leaves them out."
+        )
+
     def summary(self) -> str:
         """The table of d by similarity, and a sentence on it."""
         lines = [
@@ -89,11 +118,11 @@ class NearDuplicates(Result):
             f"{'similarity':14} {'pairs':>9} {'clusters':>9}  d",
         ]
         lines += [
-            f"{part.low:.2f} to {part.high:.2f}   {part.pairs:>9,} {part.clusters:>9,}  {part.disagreement.text()}"
+            f"{self.class_name(part):14} {part.pairs:>9,} {part.clusters:>9,}  {part.disagreement.text()}"
             for part in self.bins
         ]
         lines.append(f"{'equal':14} {'':>9} {'':>9}  {self.exact.text()}")
-        return "\n".join([*lines, self.meaning, self.verdict])
+        return "\n".join(filter(None, [*lines, self.meaning, self.verdict, self.hypothesis]))
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each class of similarity."""
