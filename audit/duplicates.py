@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ def audit_duplicates(
     interval: IntervalKind = "wilson",
     show_conflicts: int = 200,
     conflicts_file: str | Path | None = None,
+    look: Callable[[Repeats], None] | None = None,
     **reading: Any,
 ) -> AuditResult:
     """Audit the repeats of a table.
@@ -115,6 +116,8 @@ def audit_duplicates(
         Of the intervals, see :func:`audit.disagreement.estimate_disagreement`.
     show_conflicts, conflicts_file:
         Disagreeing items kept in the result (hardest first); a file for all of them.
+    look:
+        Is called with the grouped table while it is open.
     reading:
         ``delimiter``, ``encoding``, ``sheet``, ``ragged``, ``engine``, ``master`` of :func:`audit.reading.open_table`.
 
@@ -162,7 +165,7 @@ def audit_duplicates(
         result = audit_table(
             table, columns, settings=settings, classes=classes, ladder=ladder, notes=_notes(chosen, columns),
             errors=errors or strata is not None, gold=gold, show_conflicts=show_conflicts,
-            conflicts_file=conflicts_file,
+            conflicts_file=conflicts_file, look=look,
         )  # fmt: skip
     return add_alike(
         result, source, columns, near=near, semantic=semantic, most=near_pairs, most_texts=semantic_texts,
@@ -197,6 +200,7 @@ def audit_table(
     gold: str | None = None,
     show_conflicts: int = 200,
     conflicts_file: str | Path | None = None,
+    look: Callable[[Repeats], None] | None = None,
 ) -> AuditResult:
     """Audit an open table whose columns are known; see :func:`audit_duplicates`."""
     repeats = group(
@@ -204,6 +208,8 @@ def audit_table(
         merge_labels=settings.merge_labels, drop_copies=settings.drop_copies, one_per=settings.one_per,
     )  # fmt: skip
     patterns, level = repeats.patterns, settings.level
+    if look is not None:
+        look(repeats)
     d = estimate_disagreement(
         patterns, level=level, draws=settings.draws, seed=settings.seed, interval=interval_kind(settings)
     )

@@ -17,7 +17,9 @@ from audit.results import AuditResult
 __all__ = ["audit_kind"]
 
 #: What an audit of numbers can be told.
-_NUMERIC = frozenset(("item", "label", "missing", "normalise", "drop_copies", "level", *HOW_TO_READ))
+_NUMERIC = frozenset(
+    ("item", "label", "annotator", "missing", "normalise", "drop_copies", "level", *HOW_TO_READ)
+)
 #: What an audit of tags cannot be told, and why.
 _NOT_TAGS = {
     ("label_columns", "counts"): "tags are read from one label column",

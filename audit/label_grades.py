@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,28 +13,35 @@ import numpy as np
 from audit.alarms_labels import NUMBERS, ORDER
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
+from audit.grouping import Repeats
 from audit.label_sets import retold
 from audit.numeric import pair_distance, value_scores, weighted_kappa
+from audit.offsets import AnnotatorOffsets, offset_alarm, offsets_of
 from audit.patterns import CountPatterns, FloatArray
-from audit.results import AuditResult, Ceiling, Estimate, Result
+from audit.results import AuditResult, Ceiling, Estimate, Result, Verdict
 
-__all__ = ["OrdinalAudit", "audit_ordinal"]
+__all__ = ["OrdinalAudit", "audit_ordinal", "kappa_ceiling"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrdinalAudit(Result):
     """An audit of ordered grades: that of plain classes, the quadratic-weighted κ, and how far conflicts go.
 
-    ``distance`` is the mean number of steps between two labels of an item; ``adjacent`` the share of the
-    disagreeing pairs that are one step apart. ``steps`` has the share of all pairs that are 0, 1, 2 ... steps apart.
+    ``weighted_kappa`` is that of two labels of an item; no model has one above ``kappa_ceiling``, see
+    :func:`kappa_ceiling` (null where an alarm stops the audit). ``annotators`` has the offsets of annotators, in steps,
+    where their column is named. ``distance`` is the mean number of steps between two labels of an item; ``adjacent``
+    the share of the disagreeing pairs that are one step apart. ``steps`` has the share of all pairs that are 0, 1, 2
+    ... steps apart.
     """
 
     audit: AuditResult
     order: tuple[str, ...]
     weighted_kappa: Estimate
+    kappa_ceiling: Estimate
     distance: Estimate
     adjacent: float | None
     steps: tuple[float, ...]
+    annotators: AnnotatorOffsets | None = None
 
     @property
     def ceiling(self) -> Ceiling:
@@ -47,11 +54,12 @@ class OrdinalAudit(Result):
         return {**more.pop("audit"), "ordinal": more}
 
     def summary(self) -> str:
-        """The audit of the classes, and the three numbers of ordered ones."""
+        """The audit of the classes, and the numbers of ordered ones."""
         far = "" if self.adjacent is None else f", {self.adjacent:.1%} of the conflicting pairs one step"
         return "\n".join([
             self.audit.summary(), "", f"ordered: {' < '.join(self.order)}",
-            f"quadratic-weighted κ {self.weighted_kappa.text('.4g')}",
+            f"quadratic-weighted κ {self.weighted_kappa.text('.4g')}; of no model above "
+            f"{self.kappa_ceiling.text('.4g')}",
             f"two labels of an item are {self.distance.text('.4g')} steps apart{far}",
         ])  # fmt: skip
 
@@ -62,19 +70,64 @@ def audit_ordinal(source: Any, *, classes: Sequence[str] | None = None, **option
     ``classes`` names them from the lowest to the highest; without it they must be numbers, whose order is theirs.
     The other options are those of :func:`audit.duplicates.audit_duplicates`.
     """
-    result = retold(audit_duplicates(source, classes=classes, **options), without=(NUMBERS, ORDER))
+    votes: list[tuple[int, str, int, int]] = []
+
+    def look(repeats: Repeats) -> None:
+        if repeats.columns.annotator is not None:
+            votes.extend(repeats.annotator_votes())
+
+    result = audit_duplicates(source, classes=classes, look=look, **options)
     order = tuple(classes) if classes else _numeric_order(result.data.classes)
     rank = {name: float(place) for place, name in enumerate(order)}
     ranks = np.array([rank[name] for name in result.data.classes])
+    offsets = offsets_of(votes, ranks, level=result.settings.level) if options.get("annotator") else None
+    alarm = None if offsets is None else offset_alarm(offsets, unit="steps")
+    result = retold(result, without=(NUMBERS, ORDER), more=() if alarm is None else (alarm,))
     scores = value_scores(result.patterns, ranks)
     pairs = _pairs_by_step(result.patterns.repeated, ranks)
     conflicts = float(pairs[1:].sum())
+    kappa = weighted_kappa(scores, level=result.settings.level)
+    stopped = any(alarm.severity == "stop" for alarm in result.alarms)
+    top = Estimate(estimate=None, method="none") if stopped else kappa_ceiling(kappa)
+    distance = pair_distance(scores, level=result.settings.level)
     return OrdinalAudit(
-        audit=result, order=order, weighted_kappa=weighted_kappa(scores, level=result.settings.level),
-        distance=pair_distance(scores, level=result.settings.level),
-        adjacent=float(pairs[1]) / conflicts if conflicts else None,
-        steps=tuple((pairs / pairs.sum()).tolist()) if pairs.sum() else (),
+        audit=replace(result, verdict=_verdict(result, kappa, top, distance)), order=order, weighted_kappa=kappa,
+        kappa_ceiling=top, distance=distance, adjacent=float(pairs[1]) / conflicts if conflicts else None,
+        steps=tuple((pairs / pairs.sum()).tolist()) if pairs.sum() else (), annotators=offsets,
     )  # fmt: skip
+
+
+def kappa_ceiling(kappa: Estimate) -> Estimate:
+    """√κ, above which no predictor's quadratic-weighted κ against these labels can be, from the κ of two labels.
+
+    Let p be the mean rank of an item, y a label and a the predictor's rank. κ of a and y is
+    2 cov(a, y)/(var a + var y + (mean a - mean y)²) (Cohen, Psychological Bulletin 70 (1968) 213-220), at most the
+    correlation of a and y, since var a + var y ≥ 2 sd(a) sd(y). A predictor that has not seen y has
+    cov(a, y) = cov(a, p) ≤ sd(a) sd(p), so the correlation is at most sd(p)/sd(y) = √(1 - σ²/var y), which is the root
+    of the labels' own κ. It is not attained: ranks are whole numbers. Limits are mapped; below 0 the bound is 0.
+    """
+    ends = [
+        None if end is None else math.sqrt(max(0.0, end)) for end in (kappa.estimate, kappa.low, kappa.high)
+    ]
+    return Estimate(estimate=ends[0], low=ends[1], high=ends[2], method=kappa.method)
+
+
+def _verdict(result: AuditResult, kappa: Estimate, top: Estimate, distance: Estimate) -> Verdict:
+    """The verdict of the classes behind what the order tells; as it is where there is no order to tell of."""
+    told = result.verdict
+    if top.estimate is None or kappa.estimate is None or not result.disagreement.estimate:
+        return told
+    limits = "" if top.low is None or top.high is None else f" ({top.low:.3f} to {top.high:.3f})"
+    headline = (
+        f"Two labels of an item are {distance.estimate or 0.0:.2f} steps apart on average: no model can have a "
+        f"quadratic-weighted κ above {top.estimate:.3f}{limits} against these grades; that of two labels is "
+        f"{kappa.estimate:.3f}."
+    )
+    first = 1 if told.next_steps and told.next_steps[0].startswith("Before quoting") else 0
+    classes = f"Taken as classes without an order, {told.headline[0].lower()}{told.headline[1:]}"
+    return Verdict(
+        headline=headline, next_steps=(*told.next_steps[:first], classes, *told.next_steps[first:])
+    )
 
 
 def _numeric_order(classes: Sequence[str]) -> tuple[str, ...]:

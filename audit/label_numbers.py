@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from audit.columns import guess
+from audit.columns import ChosenColumns, check_roles, guess
 from audit.errors import InputError
 from audit.grouping import Columns, Repeats, group
 from audit.intervals import check_level
 from audit.numeric import ValueScores, intraclass, noise_variance, pair_distance, value_scores
+from audit.offsets import AnnotatorOffsets, offset_alarm, offsets_of
 from audit.patterns import FloatArray
 from audit.reading import open_table
-from audit.results import Alarm, Estimate, Result
+from audit.results import SCHEMA_VERSION, Alarm, DataSummary, Estimate, Result, Verdict
 from audit.results_base import RunSettings
+from audit.verdict_numbers import compose_numeric_verdict
 from audit.version import __version__
 
 __all__ = ["NoiseBin", "NumericAudit", "audit_numeric"]
@@ -41,9 +43,13 @@ class NumericAudit(Result):
     ``noise_sd`` is σ; ``rmse_floor`` equals it. ``r2_ceiling`` is the ICC(1) of the repeated items, ``r2_file``
     1 - σ²/Var over all labels of the file. The lowest mean absolute error lies in [``mae_floor.low``,
     ``mae_floor.high``], D/2 and D with D the mean distance of two labels of an item (``distance``).
-    ``by_value`` has σ in up to eight parts of the items, by their mean label.
+    ``by_value`` has σ in up to eight parts of the items, by their mean label; ``annotators`` the offsets of annotators,
+    where their column is named. ``data`` has no classes: numbers are none.
     """
 
+    schema_version: str = SCHEMA_VERSION
+    verdict: Verdict
+    data: DataSummary
     rows: int
     missing_label: int
     items: int
@@ -59,6 +65,7 @@ class NumericAudit(Result):
     by_value: tuple[NoiseBin, ...]
     alarms: tuple[Alarm, ...]
     settings: RunSettings
+    annotators: AnnotatorOffsets | None = None
     reason: str | None = None
 
     def summary(self) -> str:
@@ -76,6 +83,8 @@ class NumericAudit(Result):
             "against a mean of k labels the RMSE floor is the noise divided by √k",
             "a bias that all repeats share is invisible here",
         ]
+        if self.annotators is not None and self.annotators.annotators:
+            lines.append(f"without the offsets of annotators       {self.annotators.noise_sd.text('.4g')}")
         return "\n".join([*lines, *(f"! {alarm.message}: {alarm.action}" for alarm in self.alarms)])
 
 
@@ -84,6 +93,7 @@ def audit_numeric(
     *,
     item: Sequence[str] = (),
     label: str | None = None,
+    annotator: str | None = None,
     missing: Sequence[str] = (),
     normalise: str = "case",
     drop_copies: bool = False,
@@ -92,20 +102,30 @@ def audit_numeric(
 ) -> NumericAudit:
     """Audit numeric labels: the noise of a label, and the RMSE, R² and MAE that no model can beat.
 
-    ``item``, ``label``, ``missing``, ``normalise``, ``drop_copies`` and ``reading`` as in
+    ``item``, ``label``, ``annotator``, ``missing``, ``normalise``, ``drop_copies`` and ``reading`` as in
     :func:`audit.duplicates.audit_duplicates`; ``level`` is that of the intervals. An InputError names a label that is
-    no number.
+    no number. With ``annotator``, :mod:`audit.offsets` tells who labels higher or lower than the others.
     """
     check_level(level)
     with open_table(source, **reading) as table:
         chosen = guess(table, item=tuple(item), label=label, label_columns=(), counts=())
-        columns = Columns(item=chosen.item, label=chosen.label)
+        check_roles(table, annotator=annotator)
+        columns = Columns(item=chosen.item, label=chosen.label, annotator=annotator)
         repeats = group(table, columns, normalise=normalise, missing=missing, drop_copies=drop_copies)
         values = _numbers(repeats, table.report.source)
         scores = value_scores(repeats.patterns, values)
         counts = repeats.class_rows.astype(np.float64)
+        offsets = None
+        if annotator is not None:
+            offsets = offsets_of(repeats.annotator_votes(), values, level=level)
         rows, absent, items = repeats.rows, repeats.missing_label, repeats.items_total
         name = table.report.source
+        data = DataSummary(
+            source=name, format=table.report.format, encoding=table.report.encoding,
+            delimiter=table.report.delimiter, item=chosen.item, label=chosen.label, rows=rows, missing_label=absent,
+            missing_item=repeats.missing_item, items=items, classes=(), class_rows=(),
+            notes=(*table.report.notes, *chosen.reasons, *_unnamed(chosen, annotator), *repeats.notes),
+        )  # fmt: skip
     repeated, labels = int(scores.total), int(scores.sizes @ scores.items)
     variance = noise_variance(scores, level=level)
     noise = _rooted(variance)
@@ -120,18 +140,30 @@ def audit_numeric(
     whole = float(counts @ (values - middle) ** 2) / max(counts.sum() - 1.0, 1.0)
     file = 1.0 - variance.estimate / whole if variance.estimate is not None and whole > 0 else None
     half = None if distance.estimate is None else distance.estimate / 2.0
+    told = None if offsets is None else offset_alarm(offsets)
+    alarms = (*((told,) if told is not None else ()), *_numeric_alarms(scores))
     return NumericAudit(
+        verdict=compose_numeric_verdict(
+            noise=noise, ratio=ratio, file=file, repeats=repeated, reason=reason, alarms=alarms
+        ),
+        data=data, annotators=offsets,
         rows=rows, missing_label=absent, items=items, repeats=repeated, repeat_rows=labels, level=level,
         noise_sd=noise, rmse_floor=noise, r2_ceiling=ratio, r2_file=file, distance=distance,
         mae_floor=Estimate(estimate=None, low=half, high=distance.estimate, method="D/2 and D"),
-        alarms=tuple(_numeric_alarms(scores)), reason=reason, by_value=tuple(_by_value(scores, level)),
+        alarms=alarms, reason=reason, by_value=tuple(_by_value(scores, level)),
         settings=RunSettings(
             sources=(name,), item=chosen.item, labels=(str(chosen.label),), version=__version__,
             options={
-                "missing": tuple(missing), "normalise": normalise, "drop_copies": drop_copies, "level": level,
+                "annotator": annotator, "missing": tuple(missing), "normalise": normalise,
+                "drop_copies": drop_copies, "level": level,
             },
         ),
     )  # fmt: skip
+
+
+def _unnamed(chosen: ChosenColumns, annotator: str | None) -> Iterator[str]:
+    if chosen.annotator is not None and annotator is None:
+        yield f"more could be told with --annotator {chosen.annotator}, by the name of this column"
 
 
 #: Variances of variances go with the fourth power of a label.

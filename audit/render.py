@@ -50,11 +50,15 @@ def render(result: Any, form: Form) -> str:
         return _audit(result, (), form)
     if type(result) in _SECTIONS:
         return _audit(result.audit, _SECTIONS[type(result)](result), form)
-    if form == "text":
+    if form == "text" and not isinstance(result, NumericAudit):
         return str(result.summary())
     if type(result) not in _PAGES:
         raise ArgumentError(f"a {type(result).__name__} has no report as {form}: ask for text or json")
     page = _PAGES[type(result)](result)
+    if form == "text":
+        from audit.render_text import page_text
+
+        return page_text(page)
     if form == "markdown":
         from audit.render_markdown import page_markdown
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from audit import render_words as words
@@ -10,8 +9,10 @@ from audit.label_grades import OrdinalAudit
 from audit.label_numbers import NumericAudit
 from audit.label_sets import TagsAudit
 from audit.render_methods import Method
+from audit.render_offsets import offset_sections
 from audit.render_page import Figure, Page, Row, Section, SectionTable, settings_rows, with_limits
 from audit.results import Estimate
+from audit.verdict_numbers import unit_text
 
 __all__ = ["numeric_page", "ordinal_sections", "tags_sections"]
 
@@ -57,8 +58,8 @@ def numeric_page(result: NumericAudit) -> Page:
     return Page(
         kicker="Noise of the numbers in",
         source=words.file_name(result.settings.sources[0]),
-        headline=_headline(result),
-        steps=_steps(result),
+        headline=result.verdict.headline,
+        steps=result.verdict.next_steps,
         figures=(
             _figure("Noise σ, floor of the RMSE", result.noise_sd),
             _figure("Ceiling of R²", result.r2_ceiling),
@@ -68,12 +69,14 @@ def numeric_page(result: NumericAudit) -> Page:
                 fine=f"{words.integer(result.repeat_rows)} labels; {words.integer(result.rows)} rows in the file",
             ),
         ),
-        sentences=(_data(result),),
+        sentences=(_data(result), *(("; ".join(result.data.notes),) if result.data.notes else ())),
         caution=(
             "A bias that all repeats share is invisible: σ is the noise of the label process, not its distance to the "
             "truth."
         ),
-        sections=() if result.reason else (_estimates(result), *_by_value(result)),
+        sections=() if result.reason else (
+            _estimates(result), *_by_value(result), *offset_sections(result.annotators)
+        ),
         alarms=result.alarms,
         methods=_NUMERIC,
         settings=settings_rows(result.settings),
@@ -81,39 +84,13 @@ def numeric_page(result: NumericAudit) -> Page:
     )  # fmt: skip
 
 
-def _headline(result: NumericAudit) -> str:
-    noise, ratio = result.noise_sd.estimate, result.r2_ceiling.estimate
-    if noise is None:
-        return f"Nothing can be measured: {result.reason or 'no item has two labels'}."
-    if noise == 0.0:
-        return f"None of {words.integer(result.repeats)} repeated items has two different labels: no noise is seen."
-    above = "" if ratio is None else f", or an R² above {_unit(ratio)}"
-    return (
-        f"A label is off by {_unit(noise)} (standard deviation): no model can be shown to have an RMSE below that "
-        f"against these labels{above}."
-    )
-
-
-def _steps(result: NumericAudit) -> tuple[str, ...]:
-    noise = result.noise_sd.estimate
-    if not noise:
-        return ()
-    means = ", ".join(f"{_unit(noise / math.sqrt(k))} against the mean of {k}" for k in (2, 4, 10))
-    steps = [f"Averaging labels lowers the floor of the RMSE: {means}."]
-    if result.r2_file is not None and result.r2_ceiling.estimate is not None:
-        steps.append(
-            f"The ceiling of R² is that of the repeated items; with the variance of the whole file it is "
-            f"{_unit(result.r2_file)}."
-        )
-    return tuple(steps)
-
-
 def _data(result: NumericAudit) -> str:
     missing = f" ({words.integer(result.missing_label)} without a label)" if result.missing_label else ""
     item = ", ".join(name or "(empty)" for name in result.settings.item)
     return (
         f"{words.file_name(result.settings.sources[0])}: {words.integer(result.rows)} rows{missing}, "
-        f"{words.integer(result.items)} items; item: {item}; label: {', '.join(result.settings.labels)}."
+        f"{words.integer(result.items)} items, {words.integer(result.repeats)} of them with two labels or more "
+        f"({words.integer(result.repeat_rows)} labels); item: {item}; label: {', '.join(result.settings.labels)}."
     )
 
 
@@ -122,18 +99,21 @@ def _estimates(result: NumericAudit) -> Section:
         ("noise of a label, σ", result.noise_sd),
         ("lowest RMSE of any model", result.rmse_floor),
         ("highest R² of any model", result.r2_ceiling),
-        ("the same with the variance of the whole file", Estimate(estimate=result.r2_file)),
+        ("the same, variance of the whole file", Estimate(estimate=result.r2_file)),
         ("distance of two labels of an item, D", result.distance),
-        ("lowest MAE of any model, D/2 to D", result.mae_floor),
     ]
+    floor = _ends(result.mae_floor)
     table = SectionTable(
         head=("", "estimate", f"{words.percent(result.level)} interval"),
-        rows=tuple(
-            Row(values=(name, _unit(part.estimate), _ends(part))) for name, part in rows
-            if part.estimate is not None or part.low is not None
+        rows=(
+            *(
+                Row(values=(name, unit_text(part.estimate), _ends(part))) for name, part in rows
+                if part.estimate is not None
+            ),
+            *((Row(values=("lowest MAE of any model, D/2 to D", floor, "")),) if floor else ()),
         ),
     )  # fmt: skip
-    told = "In the units of the labels; the last line is a range in which the floor lies, without sampling error."
+    told = "In the units of the labels. The range of the lowest MAE is without sampling error."
     return Section(anchor="estimates", title="The noise and what follows", sentences=(told,), tables=(table,))
 
 
@@ -142,7 +122,10 @@ def _by_value(result: NumericAudit) -> Iterator[Section]:
         return
     rows = tuple(
         Row(
-            values=(f"{_unit(part.low)} to {_unit(part.high)}", words.integer(part.items), _with_limits(part.noise_sd)),
+            values=(
+                f"{unit_text(part.low)} to {unit_text(part.high)}", words.integer(part.items),
+                _with_limits(part.noise_sd),
+            ),
             drawn=part.noise_sd,
         )
         for part in result.by_value
@@ -169,7 +152,8 @@ def ordinal_sections(result: OrdinalAudit) -> tuple[Section, ...]:
         )
     level = words.percent(result.audit.settings.level)
     rows = (
-        ("quadratic-weighted κ", result.weighted_kappa),
+        ("highest quadratic-weighted κ of a model", result.kappa_ceiling),
+        ("quadratic-weighted κ of two labels", result.weighted_kappa),
         ("steps between two labels of an item", result.distance),
     )
     estimates = SectionTable(
@@ -188,7 +172,10 @@ def ordinal_sections(result: OrdinalAudit) -> tuple[Section, ...]:
         picture="the share as a bar",
     )
     tables = (estimates, steps) if result.steps else ()
-    return (Section(anchor="ordered", title="Ordered grades", sentences=tuple(told), tables=tables),)
+    return (
+        Section(anchor="ordered", title="Ordered grades", sentences=tuple(told), tables=tables),
+        *offset_sections(result.annotators, unit="steps"),
+    )
 
 
 def tags_sections(result: TagsAudit) -> tuple[Section, ...]:
@@ -221,20 +208,15 @@ def tags_sections(result: TagsAudit) -> tuple[Section, ...]:
 
 
 def _figure(name: str, part: Estimate) -> Figure:
-    return Figure(name=name, value=_unit(part.estimate), fine=_ends(part))
-
-
-def _unit(value: float | None, figures: int = 4) -> str:
-    """A number in the units of the labels: four figures, and a real minus sign."""
-    return "–" if value is None else f"{value:.{figures}g}".replace("-", "−")
+    return Figure(name=name, value=unit_text(part.estimate), fine=_ends(part))
 
 
 def _ends(part: Estimate, figures: int = 4) -> str:
     if part.low is None or part.high is None:
         return ""
-    return f"{_unit(part.low, figures)} to {_unit(part.high, figures)}"
+    return f"{unit_text(part.low, figures)} to {unit_text(part.high, figures)}"
 
 
 def _with_limits(part: Estimate) -> str:
     limits = _ends(part)
-    return _unit(part.estimate) + (f" ({limits})" if limits else "")
+    return unit_text(part.estimate) + (f" ({limits})" if limits else "")

@@ -14,10 +14,10 @@ from audit import render_words as words
 from audit.render_band import band_rows
 from audit.render_beyond import metric_line, sections
 from audit.render_methods import SHARED_MISTAKES
-from audit.render_page import Section, SectionTable, numeric_columns
+from audit.render_page import Page, Section, SectionTable, numeric_columns
 from audit.results import Alarm, AuditResult, Breakdown
 
-__all__ = ["text"]
+__all__ = ["page_text", "text"]
 
 _STYLES = {"bold": "1", "faint": "2", "stop": "1;31", "warning": "1;33", "note": "1;34"}
 _MARKS = {"stop": "STOP", "warning": "WARNING", "note": "NOTE"}
@@ -46,17 +46,114 @@ def text(result: AuditResult, *, more: Sequence[Section] = (), colour: bool = Fa
     return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines) + "\n"
 
 
-class _Page:
-    def __init__(self, result: AuditResult, *, colour: bool, width: int) -> None:
-        self.result = result
+def page_text(page: Page, *, colour: bool = False, width: int = 100) -> str:
+    """A report of its own as plain text, as :func:`text` writes one."""
+    writer = _Writer(colour=colour, width=max(width, 60))
+    parts = (
+        writer.head(page.headline, page.steps),
+        *(writer.prose(sentence) for sentence in page.sentences),
+        *(writer.sections((section,)) for section in page.sections),
+        writer.told(page.alarms),
+        writer.prose(page.caution, style="faint"),
+    )
+    return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines) + "\n"
+
+
+class _Writer:
+    """Lines of plain text that fit into a width."""
+
+    def __init__(self, *, colour: bool, width: int) -> None:
         self.colour = colour
         self.width = width
+
+    def head(self, headline: str, steps: Sequence[str]) -> Iterator[str]:
+        yield from self._wrap(headline, style="bold")
+        for step in steps:
+            yield from self._wrap(step, first="→ ", rest="  ")
+
+    def prose(self, sentence: str, *, style: str = "") -> Iterator[str]:
+        return self._wrap(sentence, style=style)
+
+    def sections(self, parts: Sequence[Section]) -> Iterator[str]:
+        for section in parts:
+            yield self._style(section.title, "bold")
+            for sentence in section.sentences:
+                yield from self._wrap(sentence, first="  ", rest="  ")
+            for table in section.tables:
+                yield from self._table(table)
+            for quote in section.quotes[:_QUOTES_SHOWN]:
+                yield from self._wrap(quote.head, first="  ", rest="  ", style="faint")
+                for labels, told in quote.parts:
+                    yield from self._wrap(f"{_shown(labels)}: {told}", first="    ", rest="      ")
+            if len(section.quotes) > _QUOTES_SHOWN:
+                yield f"  … {words.integer(len(section.quotes) - _QUOTES_SHOWN)} more: {_ELSEWHERE}"
+
+    def _table(self, table: SectionTable) -> Iterator[str]:
+        cells = [
+            [
+                *(_shown(name) for name in row.names),
+                *(words.visible(value, one_line=True) for value in row.values),
+            ]
+            for row in table.rows[:_ROWS_SHOWN]
+        ]
+        head = [words.visible(word, one_line=True) for word in table.head]
+        widths = [
+            min(max(map(_columns, column)), _CELL_WIDTH if place < len(head) - 1 else self.width)
+            for place, column in enumerate(zip(head, *cells, strict=True))
+        ]
+        right = numeric_columns(table)
+        for number, line in enumerate([head, *cells]):
+            told = "  ".join(map(self._fit, line, widths, right)).rstrip()
+            yield self._style(f"  {told}", "" if number else "faint")
+        if len(table.rows) > _ROWS_SHOWN:
+            yield f"  … {words.integer(len(table.rows) - _ROWS_SHOWN)} more: {_ELSEWHERE}"
+
+    def told(self, alarms: Sequence[Alarm]) -> Iterator[str]:
+        for alarm in alarms:
+            yield from self._alarm(alarm)
+
+    def _alarm(self, alarm: Alarm) -> Iterator[str]:
+        mark = _MARKS.get(alarm.severity, alarm.severity.upper())
+        lines = list(self._wrap(f"{mark} {alarm.code}: {words.alarm_message(alarm)}", rest="  "))
+        lines[0] = self._style(mark, alarm.severity) + lines[0][len(mark) :]
+        yield from lines
+        if alarm.action:
+            yield from self._wrap(alarm.action, first="  → ", rest="    ")
+
+    def _wrap(self, sentence: str, *, first: str = "", rest: str = "", style: str = "") -> Iterator[str]:
+        clean = words.visible(sentence, one_line=True)
+        lines = textwrap.wrap(
+            clean, self.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+        )  # fmt: skip
+        return (self._style(line, style) for line in lines)
+
+    def _style(self, line: str, style: str) -> str:
+        code = _STYLES.get(style) if self.colour else None
+        return f"\x1b[{code}m{line}\x1b[0m" if code else line
+
+    @staticmethod
+    def _fit(name: str, width: int, right: bool = False) -> str:
+        """``name`` cut or padded to ``width`` columns of the terminal; wide characters take two."""
+        if _columns(name) > width:
+            kept, used = "", 0
+            for character in name:
+                used += _columns(character)
+                if used > width - 1:
+                    break
+                kept += character
+            name = f"{kept}…"
+        space = " " * (width - _columns(name))
+        return space + name if right else name + space
+
+
+class _Page(_Writer):
+    def __init__(self, result: AuditResult, *, colour: bool, width: int) -> None:
+        super().__init__(colour=colour, width=width)
+        self.result = result
         self.digits = words.places(result)
 
     def verdict(self) -> Iterator[str]:
-        yield from self._wrap(self.result.verdict.headline, style="bold")
-        for step in self.result.verdict.next_steps:
-            yield from self._wrap(step, first="→ ", rest="  ")
+        yield from self.head(self.result.verdict.headline, self.result.verdict.next_steps)
 
     def data(self) -> Iterator[str]:
         yield from self._wrap(words.data_sentence(self.result))
@@ -117,43 +214,8 @@ class _Page:
             more = f"also by {_some(rest, 8, ', ')}: {_ELSEWHERE}"
             yield from self._wrap(more, first="  ", rest="  ")
 
-    def sections(self, parts: Sequence[Section]) -> Iterator[str]:
-        for section in parts:
-            yield self._style(section.title, "bold")
-            for sentence in section.sentences:
-                yield from self._wrap(sentence, first="  ", rest="  ")
-            for table in section.tables:
-                yield from self._table(table)
-            for quote in section.quotes[:_QUOTES_SHOWN]:
-                yield from self._wrap(quote.head, first="  ", rest="  ", style="faint")
-                for labels, told in quote.parts:
-                    yield from self._wrap(f"{_shown(labels)}: {told}", first="    ", rest="      ")
-            if len(section.quotes) > _QUOTES_SHOWN:
-                yield f"  … {words.integer(len(section.quotes) - _QUOTES_SHOWN)} more: {_ELSEWHERE}"
-
-    def _table(self, table: SectionTable) -> Iterator[str]:
-        cells = [
-            [
-                *(_shown(name) for name in row.names),
-                *(words.visible(value, one_line=True) for value in row.values),
-            ]
-            for row in table.rows[:_ROWS_SHOWN]
-        ]
-        head = [words.visible(word, one_line=True) for word in table.head]
-        widths = [
-            min(max(map(_columns, column)), _CELL_WIDTH if place < len(head) - 1 else self.width)
-            for place, column in enumerate(zip(head, *cells, strict=True))
-        ]
-        right = numeric_columns(table)
-        for number, line in enumerate([head, *cells]):
-            told = "  ".join(map(self._fit, line, widths, right)).rstrip()
-            yield self._style(f"  {told}", "" if number else "faint")
-        if len(table.rows) > _ROWS_SHOWN:
-            yield f"  … {words.integer(len(table.rows) - _ROWS_SHOWN)} more: {_ELSEWHERE}"
-
     def alarms(self) -> Iterator[str]:
-        for alarm in self.result.alarms:
-            yield from self._alarm(alarm)
+        yield from self.told(self.result.alarms)
 
     def close(self) -> Iterator[str]:
         yield from self._wrap(SHARED_MISTAKES, style="faint")
@@ -166,39 +228,6 @@ class _Page:
         name = self._fit(words.visible(part.value, one_line=True) or "(empty)", _NAME_WIDTH)
         estimate = words.number(part.estimate, self.digits)
         return f"  {name}  {words.integer(part.items):>8}{estimate:>10}   {words.interval(part, self.digits)}".rstrip()
-
-    def _alarm(self, alarm: Alarm) -> Iterator[str]:
-        mark = _MARKS.get(alarm.severity, alarm.severity.upper())
-        lines = list(self._wrap(f"{mark} {alarm.code}: {words.alarm_message(alarm)}", rest="  "))
-        lines[0] = self._style(mark, alarm.severity) + lines[0][len(mark) :]
-        yield from lines
-        if alarm.action:
-            yield from self._wrap(alarm.action, first="  → ", rest="    ")
-
-    def _wrap(self, sentence: str, *, first: str = "", rest: str = "", style: str = "") -> Iterator[str]:
-        clean = words.visible(sentence, one_line=True)
-        lines = textwrap.wrap(
-            clean, self.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-        )  # fmt: skip
-        return (self._style(line, style) for line in lines)
-
-    def _style(self, line: str, style: str) -> str:
-        code = _STYLES.get(style) if self.colour else None
-        return f"\x1b[{code}m{line}\x1b[0m" if code else line
-
-    @staticmethod
-    def _fit(name: str, width: int, right: bool = False) -> str:
-        """``name`` cut or padded to ``width`` columns of the terminal; wide characters take two."""
-        if _columns(name) > width:
-            kept, used = "", 0
-            for character in name:
-                used += _columns(character)
-                if used > width - 1:
-                    break
-                kept += character
-            name = f"{kept}…"
-        space = " " * (width - _columns(name))
-        return space + name if right else name + space
 
 
 def _shown(name: str) -> str:

@@ -10,7 +10,7 @@ from audit.planning import half_width, pairs_needed, ranking_factor
 from audit.results import Alarm, Ceiling, Disagreement, FlipRate, RepeatSummary, Verdict
 from audit.wording import rounded, share
 
-__all__ = ["compose_verdict"]
+__all__ = ["compose_verdict", "heed"]
 
 #: Flip rate assumed, and half-widths offered, when nothing is known yet.
 _ASSUMED_RATE = 0.10
@@ -58,9 +58,9 @@ def _told(
         headline = (
             f"These labels disagree with themselves on {told} of repeats, and no ceiling follows from it."
         )
-        return Verdict(headline=headline, next_steps=(reason, *_heed(alarms, skip=1 if graves else 0)))
+        return Verdict(headline=headline, next_steps=(reason, *heed(alarms, skip=1 if graves else 0)))
     items = f"{repeats.items:,} repeated item{'s' if repeats.items != 1 else ''}"
-    heed = _heed(alarms)
+    serious = heed(alarms)
     if d.estimate == 0.0:
         headline = (
             f"None of {items} disagrees: d is at most {share(d.high or 0.0)}, so the accuracy ceiling of these "
@@ -69,7 +69,7 @@ def _told(
         more = (
             (_label_more(repeats.items, unrepeated),) if unrepeated and repeats.items < _ENOUGH_ITEMS else ()
         )
-        return Verdict(headline=headline, next_steps=(*heed, *more))
+        return Verdict(headline=headline, next_steps=(*serious, *more))
     headline = (
         f"These labels disagree with themselves on {told} of repeats: the best accuracy possible against them "
         f"{_ends(counting, band)}."
@@ -83,7 +83,7 @@ def _told(
             f"To rank models on a test set with these labels takes {ranking_factor(d.estimate):.1f} times the rows "
             "that clean labels would."
         )
-    return Verdict(headline=headline, next_steps=(*heed, *steps))
+    return Verdict(headline=headline, next_steps=(*serious, *steps))
 
 
 def _nothing(unrepeated: int) -> str:
@@ -143,9 +143,10 @@ def _precision(items: str, d: Disagreement, rate: FlipRate, band: Ceiling, count
     return told[0].upper() + told[1:]
 
 
-def _heed(alarms: Sequence[Alarm], *, skip: int = 0) -> tuple[str, ...]:
+def heed(alarms: Sequence[Alarm], *, skip: int = 0) -> tuple[str, ...]:
+    """A next step that names the serious alarms, but for the first ``skip``; none where there are none."""
     serious = [alarm for alarm in alarms if alarm.severity in ("stop", "warning")][skip:]
     if not serious:
         return ()
-    names = ", ".join(dict.fromkeys(alarm.code for alarm in serious))
+    names = ", ".join(dict.fromkeys(alarm.code.replace("_", " ") for alarm in serious))
     return (f"Before quoting these numbers, read the alarm{'s' if len(serious) > 1 else ''}: {names}.",)

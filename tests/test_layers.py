@@ -27,6 +27,7 @@ MATHS = {
     "moments_limit",
     "moments_lp",
     "numeric",
+    "offsets",
     "paired",
     "patterns",
     "planning",
