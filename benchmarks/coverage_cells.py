@@ -230,10 +230,15 @@ def percentile_kappa(found: CountPatterns, kappa: Estimate, rng: np.random.Gener
     return Estimate(estimate=kappa.estimate, low=float(low), high=float(high))
 
 
-def whole_functions(sizes: str, items: int, prevalence: float, samples: int) -> dict[str, float]:
-    """Coverage of d by class, kappa and alpha, called as users call them, and of kappa's percentile bootstrap."""
+def whole_functions(
+    sizes: str, items: int, prevalence: float, samples: int, *, population: int = 2_000_000
+) -> dict[str, float]:
+    """Coverage of d by class, kappa and alpha, called as users call them, and of kappa's percentile bootstrap.
+
+    The true values are those of ``population`` items.
+    """
     rng = np.random.default_rng([SEED, items, round(1000 * prevalence), len(sizes)])
-    large = annotate(rng, sizes, 2_000_000, prevalence, MIXED)
+    large = annotate(rng, sizes, population, prevalence, MIXED)
     truth = {f"class {part.value}": part.estimate for part in by_class(large)}
     truth |= {"kappa": retest_kappa(large), "alpha": krippendorff_alpha(large)}
     truth["percentile"] = truth["kappa"]
@@ -251,7 +256,7 @@ def whole_functions(sizes: str, items: int, prevalence: float, samples: int) -> 
             if part.low is not None and part.high is not None:
                 used[name] += 1
                 held[name] += part.low <= (truth[name] or 0.0) <= part.high
-    return {name: held[name] / used[name] for name in truth}
+    return {name: held[name] / used[name] if used[name] else math.nan for name in truth}
 
 
 def with_the_bootstrap(

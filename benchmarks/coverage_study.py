@@ -1,14 +1,16 @@
 """Run the coverage study of the intervals and write its tables into docs/coverage.md (``make study``).
 
-A few minutes on one core. ``--quick`` takes a tenth of the samples and writes nothing: a trial run.
+A few minutes on one core. ``--quick`` takes a tenth of the samples, ``--trial`` a handful of samples of few items, to
+see that the script works; both print the page and write nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from coverage_cells import (
     MIXED,
@@ -27,12 +29,22 @@ from coverage_cells import (
 )
 
 PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
-ITEMS = (30, 50, 200, 1000, 5000)
 RATES = (0.01, 0.02, 0.05, 0.10, 0.20, 0.35)
 CLASSES = (2, 3, 10)
 BAR = 0.94
-SAMPLES = 7_000
 Grid = dict[tuple[int, int, float], Cell]
+
+
+class Plan(NamedTuple):
+    """Samples a cell, and of the whole functions; numbers of items; items that the true kappa is computed from."""
+
+    samples: int = 7_000
+    fewer: int = 1_000
+    items: tuple[int, ...] = (30, 50, 200, 1000, 5000)
+    population: int = 2_000_000
+
+
+FULL, QUICK, TRIAL = Plan(), Plan(700, 100), Plan(10, 2, (30, 50, 200), 20_000)
 
 INTRODUCTION = """\
 # How often the intervals hold the truth
@@ -67,14 +79,15 @@ def share(value: float) -> str:
     return f"**{text}**" if value < BAR else text
 
 
-def grid(cell: Callable[[int, int, float], Cell]) -> Grid:
+def grid(cell: Callable[[int, int, float], Cell], items: Sequence[int]) -> Grid:
     """All cells of the study."""
-    return {(n, k, rate): cell(n, k, rate) for n in ITEMS for k in CLASSES for rate in RATES}
+    return {(n, k, rate): cell(n, k, rate) for n in items for k in CLASSES for rate in RATES}
 
 
 def shown(cells: Grid) -> str:
     """The coverage of d as a table: a row for each n and K, a column for each eps."""
-    rows = ([f"{n}", f"{k}", *(share(cells[n, k, e].d) for e in RATES)] for n in ITEMS for k in CLASSES)
+    keys = dict.fromkeys((n, k) for n, k, _ in cells)
+    rows = ([f"{n}", f"{k}", *(share(cells[n, k, e].d) for e in RATES)] for n, k in keys)
     return table(["n", "K", *(f"ε = {rate:.2f}" for rate in RATES)], rows)
 
 
@@ -83,11 +96,14 @@ def low_cells(cells: Grid) -> list[tuple[int, int, float]]:
     return [key for key, cell in cells.items() if min(cell.d, cell.rate) < BAR]
 
 
-def pairs_part() -> tuple[str, dict[str, Grid]]:
+def pairs_part(plan: Plan) -> tuple[str, dict[str, Grid]]:
     """Parts 1: pairs."""
     grids = {}
     for kind in ("wilson", "exact"):
-        grids[kind] = grid(lambda n, k, rate, kind=kind: pairs_cell(n, k, {rate: 1.0}, kind))  # type: ignore[misc]
+        grids[kind] = grid(
+            lambda n, k, rate, kind=kind: pairs_cell(n, k, {rate: 1.0}, kind),  # type: ignore[misc]
+            plan.items,
+        )
         say(f"pairs, {kind}")
     low = low_cells(grids["wilson"])
     worst = min(cell.d for cell in grids["exact"].values())
@@ -124,16 +140,16 @@ Clopper and Pearson's interval (`--interval exact`), lowest cell {worst:.4f}:
     )
 
 
-def larger_part(samples: int) -> tuple[str, dict[str, Grid]]:
+def larger_part(plan: Plan) -> tuple[str, dict[str, Grid]]:
     """Parts 2: larger groups."""
-    grids = {}
+    samples, grids = plan.samples, {}
     for number, sizes in enumerate(SIZES):
 
         def cell(n: int, k: int, rate: float, sizes: str = sizes, number: int = number) -> Cell:
             seed = SEED + 1_000_000 * number + 1_000 * n + 10 * k + round(1_000_000 * rate)
             return simulated(draw(sizes, k, {rate: 1.0}, n, samples, seed), ours, k)
 
-        grids[sizes] = grid(cell)
+        grids[sizes] = grid(cell, plan.items)
         say(f"groups: {sizes}")
     tables = "\n".join(f"Group sizes: {sizes}.\n\n{shown(cells)}" for sizes, cells in grids.items())
     low = sum(len(low_cells(cells)) for cells in grids.values())
@@ -241,18 +257,20 @@ a share of the width.
 {table(names, rows())}"""
 
 
-def mixture_part(samples: int) -> str:
+def mixture_part(plan: Plan) -> str:
     """Part 6: items that differ."""
 
     def rows() -> Iterator[list[str]]:
         for k in CLASSES:
             for sizes in ("pairs", "pairs, exact", *SIZES):
                 cells = []
-                for n in ITEMS:
+                for n in plan.items:
                     if sizes.startswith("pairs"):
                         cells.append(pairs_cell(n, k, MIXED, "exact" if "exact" in sizes else "wilson"))
                     else:
-                        cells.append(simulated(draw(sizes, k, MIXED, n, samples, seed=SEED + n + k), ours, k))
+                        cells.append(
+                            simulated(draw(sizes, k, MIXED, n, plan.samples, seed=SEED + n + k), ours, k)
+                        )
                 yield [sizes, f"{k}", *(share(cell.d) for cell in cells)]
         say("items that differ")
 
@@ -261,17 +279,18 @@ def mixture_part(samples: int) -> str:
 
 80 % of the items at ε = .02 and 20 % at .42: nothing in the interval of d assumes that items are alike.
 
-{table(["group sizes", "K", *(f"n = {n}" for n in ITEMS)], rows())}"""
+{table(["group sizes", "K", *(f"n = {n}" for n in plan.items)], rows())}"""
 
 
-def coefficients_part(samples: int) -> str:
+def coefficients_part(plan: Plan) -> str:
     """Part 7: d by class, kappa and alpha."""
+    samples = plan.fewer
 
     def rows() -> Iterator[list[str]]:
         for sizes in ("pairs", "long-tailed mix"):
             for rare in (0.4, 0.1, 0.03):
                 for n in (50, 200):
-                    found = whole_functions(sizes, n, rare, samples)
+                    found = whole_functions(sizes, n, rare, samples, population=plan.population)
                     say(f"by class, kappa, alpha: {sizes}, {rare}, n = {n}")
                     names = ("class 0", "class 1", "kappa", "alpha", "percentile")
                     yield [sizes, f"{100 * rare:.0f} %", f"{n}", *(share(found[name]) for name in names)]
@@ -299,24 +318,29 @@ column is the percentile bootstrap of κ, one-sided without a conflict.
 {table(names, rows())}"""
 
 
-def main() -> None:
+def page(plan: Plan) -> str:
+    """The whole page."""
+    pairs, of_pairs = pairs_part(plan)
+    larger, of_larger = larger_part(plan)
+    parts = [
+        INTRODUCTION, pairs, larger, comparison_part(plan.samples),
+        no_rate_part({"pairs": of_pairs["wilson"], "pairs, exact": of_pairs["exact"], **of_larger}),
+        bootstrap_part(plan.fewer), mixture_part(plan), coefficients_part(plan),
+    ]  # fmt: skip
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Run all parts and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples; prints, writes nothing")
-    quick = parser.parse_args().quick
-    samples, fewer = (SAMPLES // 10, 100) if quick else (SAMPLES, 1_000)
-    pairs, of_pairs = pairs_part()
-    larger, of_larger = larger_part(samples)
-    parts = [
-        INTRODUCTION, pairs, larger, comparison_part(samples),
-        no_rate_part({"pairs": of_pairs["wilson"], "pairs, exact": of_pairs["exact"], **of_larger}),
-        bootstrap_part(fewer), mixture_part(samples), coefficients_part(fewer),
-    ]  # fmt: skip
-    page = "\n".join(part.rstrip("\n") + "\n" for part in parts)
-    if quick:
-        print(page)
+    parser.add_argument("--trial", action="store_true", help="a handful of samples; prints, writes nothing")
+    chosen = parser.parse_args(argv)
+    text = page(TRIAL if chosen.trial else QUICK if chosen.quick else FULL)
+    if chosen.quick or chosen.trial:
+        print(text)
     else:
-        PAGE.write_text(page, encoding="utf-8")
+        PAGE.write_text(text, encoding="utf-8")
         say(f"written: {PAGE.relative_to(PAGE.parents[1])}")
 
 
