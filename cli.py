@@ -89,7 +89,7 @@ def dupes(
     Example: audit dupes data.csv --item text --label label --split split --html report.html
     """
     from audit.ceiling import check_gate, check_threshold
-    from audit.kinds import audit_kind
+    from audit.kinds import audit_kind, with_gate
     from audit.writing import check_outputs
 
     check_outputs([file, gold], out, html, conflicts, near_rows)
@@ -109,9 +109,12 @@ def dupes(
     result: Any = audit_kind(
         file, kind=kind, sep=sep, empty_set=empty_set, gated=fail_under is not None, options=options
     )
-    report(result, form, out, html)
+    gate = None
     if fail_under is not None:
         gate = check_gate(result.ceiling, threshold=fail_under, end=fail_on)
+        result = with_gate(result, gate)
+    report(result, form, out, html)
+    if gate is not None:
         typer.echo(gate.message, err=True)
         if not gate.passed:
             raise typer.Exit(1)

@@ -15,7 +15,7 @@ from typing import Literal
 from audit.errors import ArgumentError
 from audit.fliprate import estimate_flip_rate
 from audit.intervals import no_conflict_upper, wilson
-from audit.results import Ceiling, Disagreement, FlipRate, Moments, Result
+from audit.results import Ceiling, Disagreement, FlipRate, Gate, Moments, Result
 
 __all__ = [
     "CountingBand",
@@ -262,17 +262,6 @@ def place_score(
         lower=band.lower, upper=band.upper, low=band.low, high=band.high, source=band.source, band=whole,
         corrected=corrected, message=f"{where}{doubt}.{band.note}",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gate(Result):
-    """Whether one end of the band reaches a threshold."""
-
-    passed: bool
-    threshold: float
-    end: Literal["lower", "upper"]
-    value: float | None
-    message: str
 
 
 def check_threshold(threshold: float) -> None:

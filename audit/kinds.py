@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from audit.duplicates import audit_duplicates
@@ -12,9 +13,9 @@ from audit.label_grades import OrdinalAudit, audit_ordinal
 from audit.label_numbers import NumericAudit, audit_numeric
 from audit.label_sets import TagsAudit, audit_tags
 from audit.reading import HOW_TO_READ
-from audit.results import AuditResult
+from audit.results import AuditResult, Gate
 
-__all__ = ["audit_kind"]
+__all__ = ["audit_kind", "with_gate"]
 
 #: What an audit of numbers can be told.
 _NUMERIC = frozenset(
@@ -65,8 +66,7 @@ def audit_kind(
     if empty_set is not None and kind != "tags":
         raise ArgumentError(f"--empty-set is of tags, and --kind is {kind}: leave one of them out")
     if kind == "numeric":
-        told = "numbers have their noise and its floors told, and nothing by class"
-        _refuse(options, (name for name in options if name not in _NUMERIC), kind=kind, why=told)
+        _refuse(options, (name for name in options if name not in _NUMERIC), kind=kind)
         if gated:
             raise ArgumentError(
                 "--fail-under is for the accuracy ceiling of classes, which numbers do not have: leave it out, and "
@@ -82,7 +82,16 @@ def audit_kind(
     return audit_duplicates(source, **options)
 
 
-def _refuse(options: Mapping[str, Any], names: Iterable[str], *, kind: str, why: str) -> None:
+def with_gate(
+    result: AuditResult | OrdinalAudit | TagsAudit, gate: Gate
+) -> AuditResult | OrdinalAudit | TagsAudit:
+    """The result with the gate that its ceiling was held against, which its JSON then has."""
+    if isinstance(result, AuditResult):
+        return replace(result, gate=gate)
+    return replace(result, audit=replace(result.audit, gate=gate))
+
+
+def _refuse(options: Mapping[str, Any], names: Iterable[str], *, kind: str, why: str = "") -> None:
     """Name every option among ``names`` that was given."""
     defaults = {name: part.default for name, part in inspect.signature(audit_duplicates).parameters.items()}
     defaults["engine"] = "duckdb"
@@ -92,7 +101,8 @@ def _refuse(options: Mapping[str, Any], names: Iterable[str], *, kind: str, why:
         if options.get(name) and options[name] != defaults.get(name)
     ]
     if given:
+        reason = f" ({why})" if why else ""
         raise ArgumentError(
-            f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} not for --kind {kind} ({why}): leave "
+            f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} not for --kind {kind}{reason}: leave "
             f"{'it' if len(given) == 1 else 'them'} out"
         )

@@ -15,6 +15,7 @@ from audit.results_base import Estimate, Result
 from audit.results_beyond import (
     DependentPair,
     ErrorRates,
+    Gate,
     GoldCheck,
     IdentifiedSet,
     LatentClasses,
@@ -49,6 +50,7 @@ __all__ = [
     "ErrorRates",
     "Estimate",
     "FlipRate",
+    "Gate",
     "GoldCheck",
     "GroupSize",
     "IdentifiedSet",
@@ -315,6 +317,7 @@ class AuditResult(Result):
     gold: GoldCheck | None = None
     near: NearDuplicates | None = None
     semantic: NearDuplicates | None = None
+    gate: Gate | None = None
     alarms: tuple[Alarm, ...] = ()
     settings: Settings
     conflicts: tuple[ConflictGroup, ...] = field(default=(), metadata={"json": False})

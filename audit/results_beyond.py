@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from audit.results_base import Estimate, Result
 
 __all__ = [
     "DependentPair",
     "ErrorRates",
+    "Gate",
     "GoldCheck",
     "IdentifiedSet",
     "LatentClasses",
@@ -174,6 +176,17 @@ class GoldCheck(Result):
     flip_rate: float | None
     above: bool | None
     reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate(Result):
+    """Whether one end of the band reaches a threshold: ``--fail-under`` and ``--fail-on``."""
+
+    passed: bool
+    threshold: float
+    end: Literal["lower", "upper"]
+    value: float | None
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)

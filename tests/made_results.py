@@ -23,6 +23,7 @@ from audit.results import (
     Disagreement,
     Estimate,
     FlipRate,
+    Gate,
     GroupSize,
     LadderRung,
     OneRival,
@@ -227,6 +228,7 @@ def full() -> AuditResult:
             Reweighted(by="class", estimate=0.1862, shift=0.0024, p_value=0.31, cramers_v=0.02),
             Reweighted(by="text length", estimate=0.1771, shift=-0.0067, p_value=0.0004, cramers_v=0.08),
         ),
+        gate=Gate(passed=False, threshold=0.9, end="lower", value=0.816, message="gate failed"),
         alarms=alarms,
         settings=Settings(
             version="0.1.0",

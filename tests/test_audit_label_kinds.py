@@ -299,7 +299,7 @@ def test_kinds_from_the_command_line(tmp_path: Path) -> None:
     assert (done.code, done.json["repeats"]) == (0, 300)
     done = run("dupes", numbers, "--item", "text", "--label", "label", "--kind", "numeric", "--split", "text")
     assert done.code == 2
-    assert "--split is not for --kind numeric (numbers have their noise" in done.err
+    assert "--split is not for --kind numeric: leave it out" in done.err
     grades = ROOT / "examples" / "anaesthetists.csv"
     done = run(
         "dupes", grades, "--item", "patient", "--label", "grade", "--kind", "ordinal", "--format", "json"

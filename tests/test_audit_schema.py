@@ -31,6 +31,7 @@ flip_rate.estimate flip_rate.low flip_rate.high flip_rate.classes flip_rate.reas
 ceiling.lower ceiling.upper ceiling.low ceiling.high
 ceiling.moments.lower ceiling.moments.upper ceiling.moments.low ceiling.moments.high ceiling.moments.repeats
 by.<column>[].value by.<column>[].items by.<column>[].estimate by.<column>[].low by.<column>[].high
+gate.passed gate.threshold gate.end gate.value
 alarms[].code alarms[].message alarms[].figures
 """.split()
 
@@ -139,7 +140,7 @@ def test_every_object_is_closed_and_every_key_required() -> None:
                 yield from walk(part)
 
     objects = list(walk(SCHEMA))
-    assert len(objects) == 35
+    assert len(objects) == 36
     for node in objects:
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
