@@ -11,6 +11,8 @@ from audit.agreement import retest_kappa
 from audit.ceiling import ceiling_band
 from audit.comparing_results import FileComparison, Moved, Side
 from audit.disagreement import IntervalKind, estimate_disagreement
+from audit.errors import ArgumentError
+from audit.evidence import deduplicated
 from audit.fliprate import estimate_flip_rate
 from audit.grouping_choice import choose_columns
 from audit.grouping_files import SIDES, GroupedFiles, group_files
@@ -69,6 +71,11 @@ def compare_files(
         before, after, item=item, label=(label, label_after or label), second_label="--label-after", row_id=row_id,
         missing=missing, normalise=normalise, **reading,
     ) as files:  # fmt: skip
+        if len(files.classes) > _MOST_CLASSES:
+            raise ArgumentError(
+                f"the two files have {len(files.classes):,} different labels, and up to {_MOST_CLASSES:,} are "
+                "compared: is --label the column of labels?"
+            )
         among = files.repeated_on_both()
         sides = [
             _side(
@@ -130,7 +137,8 @@ def _side(
     interval: IntervalKind,
 ) -> Side:
     d = estimate_disagreement(patterns, level=level, draws=draws, seed=seed, interval=interval)
-    rate = estimate_flip_rate(d, classes=max(2, len(files.classes)))
+    refused = deduplicated(patterns, files.class_rows(SIDES[k]))
+    rate = estimate_flip_rate(d, classes=max(2, len(files.classes)), refused=refused)
     return Side(
         rows=files.rows[k],
         labelled=files.labelled[k],
@@ -139,6 +147,7 @@ def _side(
         disagreement=d,
         flip_rate=rate,
         ceiling=ceiling_band(d, rate),
+        deduplicated=refused is not None,
         kappa=retest_kappa(patterns),
     )
 
@@ -154,6 +163,8 @@ def _moves(classes: Sequence[str], table: np.ndarray, level: float) -> tuple[Mov
     return tuple(parts)
 
 
+#: The table of labels before and after has a cell for each pair of classes.
+_MOST_CLASSES = 3_000
 #: So few conflicts before are no proof that none after means copied labels.
 _FEWEST_CONFLICTS = 5
 #: Labels given anew move items apart as well as together: a lower chance than this that so few were, or none beside
@@ -172,6 +183,16 @@ def _alarms(old: Side, new: Side, *, in_both: int, repeated: int) -> list[Alarm]
                 "to its repeats, d there measures nothing",
                 action="audit relabel agree asks the pipeline again, as fresh draws",
                 figures={"repeated": repeated, "conflicts_on_the_other_side": other.conflicts},
+            ))  # fmt: skip
+    for name, side in (("before", old), ("after", new)):
+        if side.deduplicated:
+            found.append(Alarm(
+                code="deduplicated",
+                severity="warning",
+                message=f"far fewer repeats agree {name} than random labels would: equal repeats were removed, "
+                "or an item may carry several labels; d there is no rate of mistakes, and no flip rate is given",
+                action="compare the files as they were before de-duplication, or name one label column per question",
+                figures={"repeated": repeated, "conflicts": side.conflicts},
             ))  # fmt: skip
     most = max(old.items, new.items)
     if in_both < 0.5 * most:
@@ -228,6 +249,10 @@ def _verdict(difference: Estimate, alarms: Sequence[Alarm], *, in_both: int, rep
         return f"{in_both:,} items stand in both files, but none is repeated in both: d cannot be compared."
     told = f"d changed by {difference.text('+.3f')}"
     codes = {alarm.code for alarm in alarms}
+    if "deduplicated" in codes:
+        return (
+            f"{told} on {repeated:,} repeated items, but one side looks de-duplicated: see the alarm below."
+        )
     if "one_label_an_item" in codes:
         return (
             f"{told} on {repeated:,} repeated items, but one side has one label an item: see the alarm below."

@@ -14,10 +14,21 @@ if TYPE_CHECKING:
 
 __all__ = ["FileComparison", "Moved", "Side"]
 
+#: Classes of a square table in text, the longest name there, and moves and classes that are listed of more.
+_SQUARE, _WIDE, _SHOWN = 8, 24, 20
+
+
+def _cut(name: str) -> str:
+    """The first characters of a name."""
+    return name if len(name) <= _WIDE else f"{name[: _WIDE - 1]}…"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Side(Result):
-    """One of the two files: its rows, and of the items that are repeated in both d, ε and the band of the ceiling."""
+    """One of the two files: its rows, and of the items that are repeated in both d, ε and the band of the ceiling.
+
+    ``deduplicated`` says that far fewer of its repeats agree than labels drawn at random would; then there is no ε.
+    """
 
     rows: int
     labelled: int
@@ -27,6 +38,7 @@ class Side(Result):
     flip_rate: FlipRate
     ceiling: Ceiling
     kappa: float | None
+    deduplicated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,19 +127,47 @@ class FileComparison(Result):
         )
         lines += folded(self.band_sentence)
         lines += ["", f"labels of {self.compared:,} {self.unit} before (rows) and after (columns)"]
-        width = max(8, *(len(name) for name in self.classes)) + 1 if self.classes else 8
-        lines.append(" " * width + "".join(f"{name:>{width}}" for name in self.classes))
-        for name, counts in zip(self.classes, self.confusion, strict=True):
-            lines.append(f"{name:{width}}" + "".join(f"{count:>{width},}" for count in counts))
+        lines += self._square() if len(self.classes) <= _SQUARE else self._moves()
+        shown = (
+            sorted(self.moved, key=lambda part: -part.changed)[:_SHOWN]
+            if len(self.moved) > _SHOWN
+            else self.moved
+        )
         lines += [
             f"of {part.label!r} changed {part.changed:,} of {part.total:,}: {part.share.text()}"
-            for part in self.moved
+            for part in shown
         ]
+        if len(shown) < len(self.moved):
+            lines.append(f"... and {len(self.moved) - len(shown):,} other classes, with fewer changes")
         if self.untold:
             lines.append(f"{self.untold:,} {self.unit} left out: two labels tie on a side")
         lines += folded(self.moves_sentence)
         lines += [line for alarm in self.alarms for line in folded(f"! {alarm.message}: {alarm.action}")]
         return "\n".join(lines)
+
+    def _square(self) -> list[str]:
+        """The table of labels before and after."""
+        names = [
+            name if name.isprintable() and len(name) <= _WIDE else _cut(repr(name)) for name in self.classes
+        ]
+        width = max(8, *map(len, names)) + 1 if names else 8
+        lines = [" " * width + "".join(f"{name:>{width}}" for name in names)]
+        for name, counts in zip(names, self.confusion, strict=True):
+            lines.append(f"{name:{width}}" + "".join(f"{count:>{width},}" for count in counts))
+        return lines
+
+    def _moves(self) -> list[str]:
+        """The most frequent moves, where the table has too many classes to be read."""
+        moves = [
+            (count, before, after)
+            for before, counts in zip(self.classes, self.confusion, strict=True)
+            for after, count in zip(self.classes, counts, strict=True)
+            if count and before != after
+        ]
+        moves.sort(key=lambda move: -move[0])
+        lines = [f"{count:>9,}  {before!r} to {after!r}" for count, before, after in moves[:_SHOWN]]
+        left = len(moves) - len(lines)
+        return [*lines, f"... and {left:,} other moves"] if left else lines
 
     def to_frame(self) -> pd.DataFrame:
         """The table of labels before and after, one row for each pair of classes."""

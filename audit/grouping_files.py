@@ -101,6 +101,16 @@ class GroupedFiles:
         """The rows of a relation over ``votes`` (what may stand behind FROM)."""
         return int(self.number(f"SELECT count(*) FROM {relation}"))
 
+    def class_rows(self, side: str) -> IntArray:
+        """Labels of each class on one side: shape (K,)."""
+        found = self.con.execute(
+            f"SELECT code, count(*) FROM votes WHERE side = '{side}' GROUP BY code"
+        ).fetchall()
+        counts = np.zeros(len(self.classes), np.int64)
+        for code, labels in found:
+            counts[code] = labels
+        return counts
+
     def number(self, query: str) -> float:
         """The one number that ``query`` gives."""
         return float(self.con.execute(query).fetchall()[0][0])
@@ -155,6 +165,11 @@ def group_files(
         raise ArgumentError(f"normalise is {normalise!r}; choose one of {', '.join(LEVELS)}")
     if not item:
         raise ColumnError("name the columns that make an item, of the same names in both files (--item)")
+    if len(set(item)) < len(item):
+        raise ArgumentError(f"--item names a column twice ({', '.join(item)}); name each once")
+    for name in label:
+        if name is not None and name in item:
+            raise ArgumentError(f"column {name!r} is both item and label; name two columns")
     con = duckdb.connect(config={"pandas_analyze_sample": 0})
     try:
         texts = [f"t{k}" for k in range(len(item))]

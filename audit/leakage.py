@@ -14,14 +14,14 @@ from audit.labels import spelling_alarm
 from audit.results import Alarm, Estimate, Result
 from audit.results_base import RunSettings
 from audit.version import __version__
-from audit.writing import check_outputs, write_rows
+from audit.writing import check_outputs, distinct, write_rows
 
 __all__ = ["Leak", "LeakedItem", "find_leaks"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakedItem(Result):
-    """An item of both files: its rows (from 1, without the header) and labels in each."""
+    """An item of both files: its rows (from 1, without the header) and, if they were named, labels in each."""
 
     item: tuple[str, ...]
     train_rows: tuple[int, ...]
@@ -37,7 +37,8 @@ class Leak(Result):
     ``share`` is the share of the test file's rows whose item is in the training file. It is a count, not an
     estimate: its limits (Clopper-Pearson) speak of further files drawn the same way. ``disagreement`` is the chance
     that the labels of a leaked item differ between the files, each item once. Remembering the training labels
-    gives ``remembered`` of the leaked test rows right.
+    gives ``remembered`` of the leaked test rows right: the most frequent label of the item, one of them at random
+    where several are.
     """
 
     train_rows: int
@@ -110,6 +111,10 @@ def find_leaks(
         A file, a column or an option cannot be used.
     """
     check_level(level)
+    if label_test is not None and label is None:
+        raise ArgumentError(
+            "--label-test is the label column of the second file: name the first's with --label"
+        )
     if not 0 <= show <= 10**9:
         raise ArgumentError(f"show is {show}: give 0 to a billion leaked items to show")
     if out is not None:
@@ -124,9 +129,9 @@ def find_leaks(
         repeated = files.count(_TEST) - files.items("second")
         rows = files.labelled[1]
         differ, remembered = _labels(files) if label else (None, None)
-        examples = tuple(_examples(files, len(item), show))
+        examples = tuple(_examples(files, len(item), show, labelled=label is not None))
         if out is not None:
-            _write(files, out, len(item), item)
+            _write(files, out, item, labelled=label is not None)
         total, sources = files.rows, files.sources
         spelled = spelling_alarm(files.classes) if label else None
     low, high = clopper_pearson(leaked, rows, level=level) if rows else (None, None)
@@ -161,16 +166,17 @@ def _labels(files: GroupedFiles) -> tuple[float, float | None]:
     )
     items = files.items()
     memory = (
-        "SELECT g, code AS told FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY n DESC, code) AS place "
-        f"FROM ({cells}) WHERE side = 'first') WHERE place = 1"
+        "SELECT g, code, 1 / count(*) OVER (PARTITION BY g) AS chance FROM ("
+        f"SELECT *, max(n) OVER (PARTITION BY g) AS most FROM ({cells}) WHERE side = 'first') WHERE n = most"
     )
     right = files.con.execute(
-        f"SELECT avg((code = told)::INT) FROM {_TEST} JOIN ({memory}) USING (g)"
+        f"SELECT avg(coalesce(chance, 0)) FROM {_TEST} SEMI JOIN ({_IN_TRAIN}) USING (g) "
+        f"LEFT JOIN ({memory}) USING (g, code)"
     ).fetchall()[0][0]
     return float(items - agree), None if right is None else float(right)
 
 
-def _examples(files: GroupedFiles, width: int, show: int) -> list[LeakedItem]:
+def _examples(files: GroupedFiles, width: int, show: int, *, labelled: bool) -> list[LeakedItem]:
     texts = ", ".join(f"any_value(t{k})" for k in range(width))
     listed = ", ".join(
         f"list({what} ORDER BY row) FILTER (side = '{side}')"
@@ -183,23 +189,25 @@ def _examples(files: GroupedFiles, width: int, show: int) -> list[LeakedItem]:
     ).fetchall()
     return [
         LeakedItem(item=tuple(text or "" for text in row[:width]), train_rows=tuple(row[width]),
-                   test_rows=tuple(row[width + 1]), train_labels=tuple(row[width + 2]),
-                   test_labels=tuple(row[width + 3]))
+                   test_rows=tuple(row[width + 1]), train_labels=tuple(row[width + 2]) if labelled else (),
+                   test_labels=tuple(row[width + 3]) if labelled else ())
         for row in found
     ]  # fmt: skip
 
 
-def _write(files: GroupedFiles, out: str | Path, width: int, item: Sequence[str]) -> None:
-    texts = ", ".join(f"t{k}" for k in range(width))
+def _write(files: GroupedFiles, out: str | Path, item: Sequence[str], *, labelled: bool) -> None:
+    texts = ", ".join(f"t{k}" for k in range(len(item)))
     train = (
-        "SELECT g, string_agg(row + 1, ' ' ORDER BY row) AS rows, string_agg(label, ' ' ORDER BY row) AS labels "
+        "SELECT g, string_agg(row + 1, ' ' ORDER BY row) AS rows, string_agg(label, ' | ' ORDER BY row) AS labels "
         "FROM votes WHERE side = 'first' GROUP BY g"
     )
+    own, theirs = ("label, ", ", labels") if labelled else ("", "")
     found = files.con.execute(
-        f"SELECT row + 1, {texts}, label, rows, labels FROM {_TEST} JOIN ({train}) USING (g) "
+        f"SELECT row + 1, {texts}, {own}rows{theirs} FROM {_TEST} JOIN ({train}) USING (g) "
         "JOIN given USING (side, row, label) ORDER BY row"
     ).fetchall()
-    write_rows(out, ["test_row", *item, "test_label", "train_rows", "train_labels"], found)
+    labels = (("test_label",), ("train_labels",)) if labelled else ((), ())
+    write_rows(out, distinct(["test_row", *item, *labels[0], "train_rows", *labels[1]]), found)
 
 
 def _alarms(leaked: int, rows: int, d: Estimate, items: int) -> list[Alarm]:

@@ -33,7 +33,9 @@ def score_correlation(first: FloatArray, second: FloatArray, items: IntArray) ->
         return 0.0
     a, b = first - first @ items / total, second - second @ items / total
     spread = float((a * a) @ items) * float((b * b) @ items)
-    return float((a * b) @ items) / math.sqrt(spread) if spread > 1e-18 * total * total else 0.0
+    if spread <= 1e-18 * total * total:
+        return 0.0
+    return min(1.0, max(-1.0, float((a * b) @ items) / math.sqrt(spread)))  # rounding may lead beyond
 
 
 def paired_difference(first: Estimate, second: Estimate, *, correlation: float) -> Estimate:

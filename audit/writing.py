@@ -16,7 +16,7 @@ from typing import IO, Any
 from audit.errors import ArgumentError
 from audit.reading_typed import literal, quote
 
-__all__ = ["Cell", "check_outputs", "write_rows", "write_text"]
+__all__ = ["Cell", "check_outputs", "distinct", "write_rows", "write_text"]
 
 Cell = str | int | float | bool | None
 
@@ -43,6 +43,10 @@ def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> No
         if output is None:
             continue
         path = Path(output)
+        if str(path) == "-":
+            raise ArgumentError(
+                "- would be a file of that name: leave --out out to print the report, and name a file for all else"
+            )
         real = Path(os.path.realpath(path))
         within = real.suffix in _READ or real.name in _RUN_FILES
         inside = within and real.exists() and any(real.is_relative_to(folder) for folder in folders)
@@ -51,6 +55,16 @@ def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> No
                 f"{path} is read or written already in this run: give the output another name"
             )
         taken.append(path)
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, each once, whatever their case: a column of the data called as one of ours gets an underscore."""
+    out: list[str] = []
+    for name in names:
+        while name.casefold() in map(str.casefold, out):
+            name += "_"
+        out.append(name)
+    return tuple(out)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -110,19 +124,26 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[tuple[Path, IO[bytes]]]
     """A file beside ``path`` that takes its place when all went well; a pipe or device is written as it is."""
     target = Path(os.path.realpath(path))
     direct = target.exists() and not target.is_file()
-    part = target if direct else target.with_name(target.name + ".part")
+    part, made = target if direct else _unused(target), False
     try:
-        with part.open("wb") as file:
+        with part.open("wb" if direct else "xb") as file:
+            made = not direct
             yield part, file
-        if not direct:
+        if made:
             part.replace(target)
     except OSError as error:
         raise ArgumentError(
             f"{os.fspath(path)}: cannot be written ({error.strerror or error}); name another file"
         ) from error
     finally:
-        if not direct:
+        if made:
             part.unlink(missing_ok=True)
+
+
+def _unused(target: Path) -> Path:
+    """A name beside ``target`` that no file has: what is called as a part may be somebody's data."""
+    names = (target.with_name(f"{target.name}.part{number}") for number in ("", *range(1, 1_000_000)))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _checked(rows: Iterable[Sequence[Cell]], width: int, done: list[int]) -> Iterator[Sequence[Cell]]:

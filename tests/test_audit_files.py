@@ -236,7 +236,7 @@ def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="normalise"):
         compare_files(a, a, item=["text"], label="label", normalise="stem")
     with pytest.raises(InputError, match="stands in two rows"):
-        compare_files(a, a, item=["label"], label="label", row_id="text")
+        compare_files(a, a, item=["text"], label="label", row_id="text")
 
 
 @pytest.mark.shared_data
