@@ -9,15 +9,19 @@ import numpy as np
 from scipy import stats
 
 from audit.disagreement import IntervalKind, by_class, estimate_disagreement, item_mean
+from audit.fliprate import flip_rate, maximum_disagreement
 from audit.grouping import Columns, Repeats
 from audit.homogeneity import compare_values
 from audit.patterns import CountPatterns
-from audit.results import Breakdown, Comparison, Disagreement, Reweighted, Settings
+from audit.results import Breakdown, Comparison, CopiedShare, Disagreement, Reweighted, Settings
 
-__all__ = ["break_down", "interval_kind", "mean_disagreement", "reweight"]
+__all__ = ["break_down", "copied_shares", "interval_kind", "mean_disagreement", "reweight"]
 
 #: Values of a column that are broken down at most, those with most repeated items.
 _MOST_VALUES = 50
+
+#: Shares of copied repeats for which eps is tabulated.
+_COPIED_SHARES = (0.0, 0.1, 0.25, 0.5)
 
 #: Share of the file whose d must be known by category before a reweighted d is given.
 _LEAST_COVERED = 0.95
@@ -154,3 +158,21 @@ def mean_disagreement(patterns: CountPatterns) -> float | None:
     repeated = patterns.repeated
     total = repeated.item_total
     return float(repeated.disagreement @ repeated.items) / total if total else None
+
+
+def copied_shares(d: Disagreement, classes: int, *, refused: bool) -> tuple[CopiedShare, ...]:
+    """eps if a share c of the repeats copied an earlier opinion: d_obs = (1 - c)d."""
+    if d.estimate is None or refused:
+        return ()
+    rows = []
+    for share in _COPIED_SHARES:
+        true = d.estimate / (1.0 - share)
+        known = true <= maximum_disagreement(classes)
+        rows.append(
+            CopiedShare(
+                share=share,
+                disagreement=true if known else None,
+                flip_rate=flip_rate(true, classes=classes) if known else None,
+            )
+        )
+    return tuple(rows)

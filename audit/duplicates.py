@@ -10,14 +10,14 @@ from typing import Any
 from audit.agreement import estimate_agreement
 from audit.alarms import raise_alarms
 from audit.beyond import check_gold, error_rates, limits_of_metrics
-from audit.breakdowns import break_down, interval_kind, mean_disagreement, reweight
+from audit.breakdowns import break_down, copied_shares, interval_kind, mean_disagreement, reweight
 from audit.ceiling import ceiling_band
 from audit.columns import ChosenColumns, check_roles, guess
 from audit.conflicts import write_conflicts
 from audit.disagreement import IntervalKind, by_group_size, estimate_disagreement
 from audit.errors import ArgumentError
 from audit.evidence import Copies, Evidence, deduplicated
-from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
+from audit.fliprate import estimate_flip_rate
 from audit.grouping import Columns, Repeats, group
 from audit.intervals import check_level, check_seed
 from audit.labels import spelling_variants
@@ -27,9 +27,8 @@ from audit.patterns import PairContrast
 from audit.reading import Table, engine_of, open_table
 from audit.results import (
     AuditResult,
-    CopiedShare,
+    ConflictGroup,
     DataSummary,
-    Disagreement,
     LadderRung,
     RepeatSummary,
     Settings,
@@ -39,8 +38,8 @@ from audit.version import __version__
 
 __all__ = ["audit_duplicates", "audit_table"]
 
-#: Shares of copied repeats for which eps is tabulated.
-_COPIED_SHARES = (0.0, 0.1, 0.25, 0.5)
+#: Characters of a text, which has several words: a shorter item may be an id.
+_TEXT = 20
 
 
 def audit_duplicates(
@@ -236,13 +235,13 @@ def audit_table(
         contrasts=_contrasts(repeats, columns) if measured else {}, comparisons=comparisons, split=columns.split,
         reweighted=reweighted, moments=band.moments, errors=rates, gold=against,
     )  # fmt: skip
-    alarms = raise_alarms(evidence)
+    alarms, conflicts = raise_alarms(evidence), tuple(repeats.conflicts(show_conflicts))
     if conflicts_file is not None:
         write_conflicts(repeats, conflicts_file)
     return AuditResult(
         verdict=compose_verdict(
             repeats=summary, d=d, rate=rate, band=band, alarms=alarms,
-            unrepeated=repeats.items_total - summary.items,
+            unrepeated=repeats.items_total - summary.items, texts=columns.is_long and _are_texts(conflicts),
         ),
         data=_data_summary(table, columns, repeats, notes),
         repeats=summary,
@@ -253,15 +252,21 @@ def audit_table(
         metrics=limits_of_metrics(patterns, d, rate),
         by=by,
         comparisons=comparisons,
-        copied_share=_copied_shares(d, len(repeats.classes), refused=rate.estimate is None),
+        copied_share=copied_shares(d, len(repeats.classes), refused=rate.estimate is None),
         reweighted=reweighted,
         errors=rates,
         gold=against,
         alarms=alarms,
         settings=settings,
-        conflicts=tuple(repeats.conflicts(show_conflicts)),
+        conflicts=conflicts,
         patterns=patterns,
     )  # fmt: skip
+
+
+def _are_texts(conflicts: Sequence[ConflictGroup]) -> bool:
+    """Whether the items of the conflicts are texts of several words."""
+    texts = [" ".join(group.item) for group in conflicts]
+    return bool(texts) and all(len(text) >= _TEXT and " " in text for text in texts)
 
 
 def _data_summary(table: Table, columns: Columns, repeats: Repeats, notes: Sequence[str]) -> DataSummary:
@@ -330,21 +335,3 @@ def _copies(repeats: Repeats, columns: Columns) -> Copies | None:
     by_row_id = columns.row_id is not None
     contrast = None if by_row_id else repeats.contrast("__extras")
     return Copies(rows=found.rows, by_row_id=by_row_id, without=found.patterns, contrast=contrast)
-
-
-def _copied_shares(d: Disagreement, classes: int, *, refused: bool) -> tuple[CopiedShare, ...]:
-    """eps if a share c of the repeats copied an earlier opinion: d_obs = (1 - c)d."""
-    if d.estimate is None or refused:
-        return ()
-    rows = []
-    for share in _COPIED_SHARES:
-        true = d.estimate / (1.0 - share)
-        known = true <= maximum_disagreement(classes)
-        rows.append(
-            CopiedShare(
-                share=share,
-                disagreement=true if known else None,
-                flip_rate=flip_rate(true, classes=classes) if known else None,
-            )
-        )
-    return tuple(rows)

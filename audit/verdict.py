@@ -22,6 +22,9 @@ _ENOUGH_ITEMS = 1_000
 #: Fewer repeated items than this are told to be few.
 _FEW_ITEMS = 30
 
+#: With fewer repeats of texts, more texts without one, and a wider interval of d, near-duplicates are worth a look.
+_FEW_FOR_TEXTS, _WIDE = 100, 0.1
+
 
 def compose_verdict(
     *,
@@ -31,12 +34,16 @@ def compose_verdict(
     band: Ceiling,
     alarms: Sequence[Alarm],
     unrepeated: int,
+    texts: bool = False,
 ) -> Verdict:
     """The verdict; ``unrepeated`` is the number of items with one label, which could be labelled again.
 
-    Where the labels are numbers taken for classes, the first next step says so.
+    ``texts`` says that items are texts of several words, of which some may be alike. Where the labels are numbers taken
+    for classes, the first next step says so.
     """
-    told = _told(repeats=repeats, d=d, rate=rate, band=band, alarms=alarms, unrepeated=unrepeated)
+    told = _told(
+        repeats=repeats, d=d, rate=rate, band=band, alarms=alarms, unrepeated=unrepeated, texts=texts
+    )
     numbers = next((alarm for alarm in alarms if alarm.code == NUMBERS), None)
     if numbers is None:
         return told
@@ -46,7 +53,7 @@ def compose_verdict(
 
 def _told(
     *, repeats: RepeatSummary, d: Disagreement, rate: FlipRate, band: Ceiling, alarms: Sequence[Alarm],
-    unrepeated: int,
+    unrepeated: int, texts: bool,
 ) -> Verdict:  # fmt: skip
     if d.estimate is None:
         return Verdict(headline=_nothing(unrepeated), next_steps=_first_repeats(rate.classes, unrepeated))
@@ -78,6 +85,12 @@ def _told(
     steps = [_precision(f"{few}{items}", d, rate, band, counting)]
     if unrepeated:
         steps.append(_label_more(repeats.items, unrepeated))
+    wide = (d.high or 1.0) - (d.low or 0.0) > _WIDE
+    if texts and wide and repeats.items < _FEW_FOR_TEXTS and unrepeated >= _FEW_FOR_TEXTS:
+        steps.append(
+            "With so few repeats, --near 0.85 shows whether nearly equal texts are labelled alike (never in the "
+            "headline)."
+        )
     if rate.classes == 2 and d.estimate < 0.5:
         steps.append(
             f"To rank models on a test set with these labels takes {ranking_factor(d.estimate):.1f} times the rows "

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from audit import audit_duplicates
 from audit.disagreement import item_mean
 from audit.errors import ArgumentError
 from audit.fliprate import flip_rate
@@ -232,3 +233,30 @@ def test_short_texts_stay_whole() -> None:
     assert section.quotes[0].parts == (("no", "text 0"), ("yes", "text 1"))
     assert not near_sections(replace(full(), near=replace(found, examples=())))[0].quotes
     assert Estimate(estimate=None).text() == "-"
+
+
+# --- a word on near-duplicates where repeats are few ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats", "others", "told"),
+    [
+        ("a text of many words about {}", 38, 400, True),
+        ("a text of many words about {}", 38, 50, False),  # no others to find near-duplicates among
+        ("a text of many words about {}", 400, 400, False),  # repeats enough
+        ("id-{}", 38, 400, False),  # no texts
+    ],
+)
+def test_few_repeats_of_texts_point_to_near_duplicates(
+    text: str, repeats: int, others: int, told: bool, tmp_path: Path
+) -> None:
+    rows = [
+        (text.format(k), label)
+        for k in range(repeats)
+        for label in ("a" if k % 2 else "b", "b" if k % 5 else "a")
+    ]
+    rows += [(text.format(repeats + k), "a" if k % 2 else "b") for k in range(others)]
+    found = audit_duplicates(
+        write_csv(tmp_path / "a.csv", ["text", "label"], rows), item="text", label="label", ladder=False
+    )
+    assert any("--near 0.85" in step for step in found.verdict.next_steps) == told
