@@ -12,8 +12,9 @@ from audit.cli_common import names, reading
 __all__ = ["register"]
 
 Metric = Literal[
-    "accuracy", "balanced-accuracy", "f1", "precision", "recall", "mcc", "kappa", "auc", "brier", "log-loss"
-]
+    "accuracy", "balanced-accuracy", "f1", "precision", "recall", "mcc", "kappa", "auc", "brier", "log-loss",
+    "weighted-kappa", "r2", "rmse", "mae",
+]  # fmt: skip
 
 
 def ceiling(
@@ -75,10 +76,13 @@ def ceiling(
 
     Example: audit ceiling audit.json --score 0.93 --n-test 500
 
+    weighted-kappa is of grades, r2, rmse and mae are of numbers: of the JSON of audit dupes --kind ordinal or numeric.
+
     Example: audit ceiling audit.json --metric f1 --score 0.8
     """
     from audit.placing import place
     from audit.placing_metrics import place_metric
+    from audit.placing_values import VALUE_METRICS, place_value
     from audit.render import render_json
     from audit.results import Result
 
@@ -90,6 +94,9 @@ def ceiling(
             classes=classes, level=level, **how,
         )  # fmt: skip
         text = found.summary()
+    elif metric in VALUE_METRICS:
+        placed = value = place_value(metric, score, file, item=names(item), label=label, level=level, **how)
+        text = value.summary()
     else:
         placed = other = place_metric(
             metric, score, file, item=names(item), label=label, disagreement=disagreement, pairs=pairs,

@@ -131,7 +131,8 @@ def place_metric(
     }
     if metric not in limits:
         raise ArgumentError(
-            f"{METRICS[metric]} has limits for two classes only, not {classes}; there are {', '.join(limits)}"
+            f"{METRICS[metric]} has limits for two classes only, not {classes}; there are {', '.join(limits)}, and "
+            "weighted-kappa of grades (--kind ordinal)"
         )
     limit = limits[metric]
     corrected, reason = _corrected(metric, score, rate.estimate, known, predicted)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from audit.errors import InputError
-from audit.results import Disagreement, Moments
+from audit.results import Disagreement, Estimate, Moments
 
-__all__ = ["SavedAudit", "load_audit"]
+__all__ = ["SavedAudit", "SavedLimits", "load_audit", "load_limits"]
 
 #: A saved audit with all its conflicts is far smaller; a larger file is data.
 _MOST_BYTES = 256 * 2**20
@@ -25,7 +26,10 @@ _ROUNDING = 1e-9
 
 #: What other commands write, by keys that only they have.
 _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("noise_sd", "rmse_floor"), "holds an audit of numbers: they have floors of RMSE and MAE, no accuracy ceiling"),
+    (
+        ("noise_sd", "rmse_floor"),
+        "holds an audit of numbers, which have no accuracy ceiling: --metric r2, rmse or mae places a score",
+    ),
     (("model_flip_rate", "flagged"), "holds the answer of audit issues"),
     (("before", "after", "moved"), "holds the answer of audit compare"),
     (("leaked_rows", "remembered"), "holds the answer of audit leak"),
@@ -51,6 +55,20 @@ class SavedAudit:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SavedLimits:
+    """What the JSON of an audit of numbers or grades says of limits.
+
+    ``estimates`` has ``noise_sd``, ``r2_ceiling`` and ``distance``, or ``kappa_ceiling``; ``reason`` says why there are
+    none.
+    """
+
+    kind: Literal["numeric", "ordinal"]
+    estimates: Mapping[str, Estimate]
+    level: float | None
+    reason: str | None
+
+
 def load_audit(path: str | Path) -> SavedAudit | None:
     """The audit in a JSON file that ``audit dupes`` wrote; None for a file of data, or what is no file.
 
@@ -60,6 +78,45 @@ def load_audit(path: str | Path) -> SavedAudit | None:
         The file cannot be read, is no audit (of another command, another program, cut short), or holds numbers that no
         audit has. The message names the place, what it must be and what to do.
     """
+    saved = _whole(path)
+    if saved is None:
+        return None
+    if (other := _other(saved)) is not None:
+        raise InputError(f"{path} {other}; {_AGAIN}")
+    return _Fields(saved, path).audit()
+
+
+def load_limits(path: str | Path) -> SavedLimits | None:
+    """The limits in the JSON that ``audit dupes --kind numeric`` or ``ordinal`` wrote; None for a file of data.
+
+    Raises
+    ------
+    InputError
+        As of :func:`load_audit`, and of an audit of classes or tags, which has no such limits.
+    """
+    saved = _whole(path)
+    if saved is None:
+        return None
+    fields = _Fields(saved, path)
+    if all(key in saved for key in _OTHERS[0][0]):
+        kept = {name: fields.estimate(name) for name in ("noise_sd", "r2_ceiling", "distance")}
+        return SavedLimits(
+            kind="numeric", estimates=kept, level=fields.number("level"), reason=fields.text("reason")
+        )
+    if (other := _other(saved)) is not None:
+        raise InputError(f"{path} {other}; {_AGAIN}")
+    if not isinstance(saved.get("ordinal"), dict):
+        raise InputError(
+            f"{path} holds an audit of classes: audit grades with --kind ordinal, numbers with --kind numeric"
+        )
+    if "kappa_ceiling" not in saved["ordinal"]:
+        raise InputError(f"{path} was made by an older version, without kappa_ceiling: audit the data again")
+    kept = {"kappa_ceiling": fields.estimate("ordinal.kappa_ceiling")}
+    return SavedLimits(kind="ordinal", estimates=kept, level=fields.number("disagreement.level"), reason=None)
+
+
+def _whole(path: str | Path) -> dict[str, Any] | None:
+    """The object in a JSON file that may be a saved audit; None for what is none by its looks."""
     file = Path(path)
     if not _may_be_audit(path):
         return None
@@ -77,11 +134,7 @@ def load_audit(path: str | Path) -> SavedAudit | None:
         raise InputError(
             f"{path} is no whole JSON: the saved audit was cut short or edited ({error}); {_AGAIN}"
         ) from error
-    if not isinstance(saved, dict):
-        return None
-    if (other := _other(saved)) is not None:
-        raise InputError(f"{path} {other}; {_AGAIN}")
-    return _Fields(saved, path).audit()
+    return saved if isinstance(saved, dict) else None
 
 
 def _start(file: Path) -> bytes:
@@ -135,7 +188,7 @@ class _Fields:
 
     def part(self, place: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self.saved
-        for key in place.split("."):
+        for key in place.split(".") if place else ():
             below = found.get(key)
             if not isinstance(below, dict):
                 raise self.fail(place, below, "it must be an object")
@@ -153,6 +206,13 @@ class _Fields:
             raise self.fail(place, value, f"it lies in [{least:g}, {most:g}]")
         return float(value)
 
+    def estimate(self, place: str) -> Estimate:
+        """A number with its interval, of any size."""
+        ends = ("low", "estimate", "high")
+        low, middle, high = (self.number(f"{place}.{end}", least=-math.inf, most=math.inf) for end in ends)
+        self.ordered(place, *ends, least=-math.inf, most=math.inf)
+        return Estimate(estimate=middle, low=low, high=high)
+
     def text(self, place: str) -> str | None:
         owner, _, key = place.rpartition(".")
         value = self.part(owner).get(key)
@@ -167,9 +227,13 @@ class _Fields:
             raise self.fail(place, value, f"it must be a whole number of {least} or more")
         return value
 
-    def ordered(self, owner: str, *keys: str) -> None:
+    def ordered(self, owner: str, *keys: str, least: float = 0.0, most: float = 1.0) -> None:
         """Raise unless the numbers under ``keys`` that are there do not fall."""
-        numbers = [(key, value) for key in keys if (value := self.number(f"{owner}.{key}")) is not None]
+        numbers = [
+            (key, value)
+            for key in keys
+            if (value := self.number(f"{owner}.{key}", least=least, most=most)) is not None
+        ]
         for (one, low), (other, high) in itertools.pairwise(numbers):
             if low > high + _ROUNDING:
                 raise self.fail(

@@ -54,6 +54,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     counts = [(votes == name).sum(axis=1) for name in ("yes", "no")]
     wide = dict(zip(("vote1", "vote2", "vote3", "yes", "no"), (*votes.T, *counts), strict=True))
     once[["text"]].assign(**wide).to_csv("votes.csv", index=False)
+    kinds = frame[["text", "worker"]].rename(columns={"text": "review", "worker": "rater"})
+    kinds["score"] = [round(float(n % 60 + rng.normal(0, 5)), 1) for n in range(len(kinds))]
+    kinds["stars"] = [1 + n % 5 for n in range(len(kinds))]
+    kinds[["review", "score", "rater"]].to_csv("scores.csv", index=False)
+    kinds[["review", "stars", "rater"]].to_csv("stars.csv", index=False)
+    tags = rng.choice(["login", "crash", "login|crash", "crash|export"], len(frame))
+    frame[["text"]].rename(columns={"text": "ticket"}).assign(tags=tags).to_csv("tickets.csv", index=False)
     Path("rubric.md").write_text(RUBRIC, "utf-8")
     shutil.copy(ROOT / "examples" / "ladder_cpu.toml", "ladder.toml")
     for name in ("risk_driver.csv", "risk_driver_truth.csv", "risk_driver_rubric.md"):
