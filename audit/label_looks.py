@@ -24,7 +24,7 @@ def likely_separator(names: Sequence[str], rows: Iterable[int]) -> str | None:
 
     A fifth of the ``rows`` have labels of several parts, in three sets or more; seven tenths of the parts recur in
     other sets; and the place or the number of parts varies: tags stand alone or in several places. ``New York, NY``,
-    ``sport/tennis`` and ``yes/no`` are no sets, nor are numbers with a decimal comma.
+    ``sport/tennis`` and ``yes/no`` are no sets, nor are numbers with a decimal comma or lists in brackets.
     """
     counts = list(rows)
     found = [(share, sep) for sep in _SEPARATORS if (share := _parted(names, counts, sep)) is not None]
@@ -39,6 +39,8 @@ def _parted(names: Sequence[str], rows: Sequence[int], sep: str) -> float | None
     share = sum(n for tags, n in zip(sets, rows, strict=True) if len(tags) > 1) / total if total else 0.0
     if share < _LEAST_SHARE or len({frozenset(tags) for tags in several}) < _LEAST_SETS:
         return None
+    if any(name.lstrip()[:1] in "[{(" for name in names if sep in name):
+        return None  # lists as programs write them: the brackets would be part of a tag
     if sep in ",/" and all(part.replace(".", "").isdigit() for tags in several for part in tags):
         return None
     together: defaultdict[str, set[frozenset[str]]] = defaultdict(set)

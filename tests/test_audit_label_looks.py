@@ -33,6 +33,7 @@ SETS: dict[str, tuple[str | None, list[str]]] = {
     "a hierarchy": (None, ["sport/tennis", "sport/golf", "news/us", "news/eu", "sport", "news"]),
     "two facets": (None, ["pos/high", "pos/low", "neg/high", "neg/low"]),
     "decimal commas": (None, ["1,5", "2,5", "5,1", "1,2", "2,1"]),
+    "lists in brackets": (None, ["['a', 'b']", "['b', 'c', 'a']", "['a', 'c', 'b']", "['c', 'b', 'a']"]),
     "classes": (None, ["good", "not good", "very good", "not very good"]),
     "nothing": (None, []),
 }
