@@ -129,7 +129,7 @@ def resolve(
     conflicts: Annotated[
         Path,
         typer.Argument(
-            metavar="CONFLICTS", help="The file that audit dupes --conflicts wrote, edited or not."
+            metavar="LIST", help="What audit dupes --conflicts or audit issues --out-rows wrote, edited."
         ),
     ],
     out: Annotated[
@@ -137,6 +137,12 @@ def resolve(
     ],
     item: o.Item = None,
     label: o.Label = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option(
+            "--row-id", metavar="COLUMN", help="Find rows by this column of both files, not by number."
+        ),
+    ] = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     quote: o.Quote = None,
@@ -144,14 +150,14 @@ def resolve(
     sheet: o.Sheet = None,
     ragged: o.Ragged = "error",
 ) -> None:
-    """Carry out the resolve list of a conflict file: majority, keep, drop, or relabel (left as it is).
+    """Carry out the column resolve of a list: majority, keep, drop, a label, or relabel (left as it is).
 
     Example: audit resolve data.csv conflicts.csv --item text --label label --out resolved.csv
     """
-    from audit.conflicts import resolve_conflicts
+    from audit.resolving import resolve_conflicts
 
     done = resolve_conflicts(
-        file, conflicts, out=out, item=names(item), label=label,
+        file, conflicts, out=out, item=names(item), label=label, row_id=row_id,
         **reading(locals()),
     )  # fmt: skip
     typer.echo(done.summary())

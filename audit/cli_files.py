@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from audit import options as o
-from audit.cli_common import names, needed, reading, report
+from audit.cli_common import names, reading, report
 
 __all__ = ["register"]
 
@@ -122,8 +122,8 @@ def leak(
 
 def issues(
     file: o.File,
-    item: o.NamedItem = None,
-    label: o.NamedLabel = None,
+    item: o.Item = None,
+    label: o.Label = None,
     probs: Annotated[
         str | None,
         typer.Option(
@@ -143,7 +143,9 @@ def issues(
     row_id: Annotated[
         str | None,
         typer.Option(
-            "--row-id", metavar="COLUMN", help="Column that joins a table of --probs or --embeddings."
+            "--row-id",
+            metavar="COLUMN",
+            help="Column that joins a table of --probs or --embeddings, written to --out-rows too.",
         ),
     ] = None,
     folds: Annotated[
@@ -157,7 +159,11 @@ def issues(
     show: Annotated[int, typer.Option("--show", help="Suspicious labels kept in the report.")] = 20,
     out_rows: Annotated[
         Path | None,
-        typer.Option("--out-rows", metavar="FILE", help="Write every suspicious row to this table, ranked."),
+        typer.Option(
+            "--out-rows",
+            metavar="FILE",
+            help="Write every suspicious row to this table, ranked, for audit resolve.",
+        ),
     ] = None,
     form: o.Form = "text",
     out: o.Out = None,
@@ -178,8 +184,8 @@ def issues(
 
     check_outputs([file, probs, embeddings], out, html, out_rows)
     result = find_issues(
-        file, item=names(item), label=needed(label, "name the label column: --label COLUMN"), probs=probs,
-        embeddings=embeddings, row_id=row_id, missing=names(missing), normalise=normalise, folds=folds, level=level,
+        file, item=names(item), label=label, probs=probs, embeddings=embeddings, row_id=row_id,
+        missing=names(missing), normalise=normalise, folds=folds, level=level,
         draws=draws, seed=seed, show=show, out_rows=out_rows, **reading(locals()),
         progress=lambda told: typer.echo(f"{told} ...", err=True),
     )  # fmt: skip

@@ -10,40 +10,33 @@ from typing import Any
 import numpy as np
 
 from audit.disagreement import estimate_disagreement
-from audit.errors import ArgumentError, ColumnError
+from audit.errors import ArgumentError
 from audit.evidence import deduplicated
-from audit.fliprate import estimate_flip_rate, flip_rate, maximum_disagreement
+from audit.fliprate import estimate_flip_rate
+from audit.grouping_choice import choose_columns
 from audit.intervals import check_level, check_seed
 from audit.issues_check import known_conflicts, measure, no_conflicts_known, no_measure
+from audit.issues_list import list_issues, write_issues
 from audit.issues_model import Progress, deal_folds, out_of_fold, text_features
-from audit.issues_noise import (
-    Confident,
-    learn,
-    model_flip_rate,
-    needs_extra,
-    resampled_flip_rate,
-    shuffled_flags,
-)
-from audit.issues_results import Issue, Issues, NoiseMatrix
+from audit.issues_noise import Confident, learn, needs_extra, shuffled_flags
+from audit.issues_rates import NO_RATES, set_beside
+from audit.issues_results import Issues, NoiseMatrix
 from audit.issues_rows import LabelledRows, labelled_rows
 from audit.issues_words import compose_issues_verdict, lacks_skill, raise_issue_alarms
-from audit.paired import paired_difference
 from audit.patterns import CountPatterns, FloatArray, IntArray
-from audit.results import Disagreement, Estimate, FlipRate
+from audit.results import Disagreement, FlipRate
 from audit.results_base import RunSettings
 from audit.version import __version__
-from audit.writing import check_outputs, write_rows
+from audit.writing import check_outputs
 
 __all__ = ["find_issues"]
-
-_NONE = Estimate(estimate=None, method="none")
 
 
 def find_issues(
     source: Any,
     *,
-    item: Sequence[str],
-    label: str,
+    item: Sequence[str] = (),
+    label: str | None = None,
     probs: Any = None,
     embeddings: Any = None,
     row_id: str | None = None,
@@ -65,7 +58,8 @@ def find_issues(
     source:
         What :func:`audit.reading.open_table` reads.
     item, label:
-        The columns that make an item, which are the text that the model reads, and the label column.
+        The columns that make an item, which are the text that the model reads, and the label column; guessed if not
+        given.
     probs:
         Out-of-sample probabilities of the user's own model in place of the default one: an array (rows of the file,
         classes in sorted order), an .npy file of one, or a table with a column for each class (its name, or
@@ -75,7 +69,7 @@ def find_issues(
         Numbers that the default model reads in place of the text, in the same forms: an array, an .npy file, a table
         of numbers, or one with a column of lists.
     row_id:
-        The column by which ``probs`` or ``embeddings`` are joined.
+        The column by which ``probs`` or ``embeddings`` are joined; it stands in ``out_rows`` as well.
     missing, normalise, level, reading:
         As in :func:`audit.duplicates.audit_duplicates`.
     folds, seed, draws:
@@ -105,11 +99,9 @@ def find_issues(
         raise ArgumentError(
             "--probs are the probabilities, --embeddings what to make them from: give one of them"
         )
-    if not item:
-        raise ColumnError(
-            "name the column or columns that make an item, which the model reads: --item COLUMN"
-        )
     needs_extra()
+    chosen = choose_columns(source, item=item, label=label, **reading)
+    item, label = chosen.item, chosen.label or ""
     matrix = embeddings if probs is None else probs
     for read in (source, matrix) if out_rows is not None else ():
         check_outputs(read, out_rows)
@@ -122,7 +114,7 @@ def find_issues(
         d, rate = _repeats(rows, table, level=level, draws=draws, seed=seed)
         reason = _too_little(rows)
         model, check = no_measure(reason or ""), no_conflicts_known(table)
-        learned, judged, by_model, difference = None, None, _NONE, _NONE
+        learned, judged, rates = None, None, NO_RATES
         if reason is None:
             judged = _judge(rows, table, probs=probs is not None, folds=folds, seed=seed, tell=tell)
             tell("confident learning")
@@ -136,12 +128,15 @@ def find_issues(
             reason = lacks_skill(model)
             if reason is None:
                 tell(f"{draws} resamples of the items")
-                by_model, difference = _set_beside(
-                    learned, rows, table, p, rate, level=level, draws=draws, seed=seed
-                )
-        issues = _issues(rows, learned, judged, table, most=show if out_rows is None else None)
+                rates = set_beside(learned, rows, table, p, rate, level=level, draws=draws, seed=seed)
+        issues = []
+        if (
+            learned is not None and judged is not None and reason is None
+        ):  # flags of a model without skill are chance
+            most = show if out_rows is None else None
+            issues = list_issues(rows, learned, judged.probabilities, table, most=most)
         if out_rows is not None:
-            _write(out_rows, item, issues)
+            write_issues(out_rows, item, issues, rows, table)
         alarms = raise_issue_alarms(
             model=model, d=d, rate=rate, reason=reason, unfinished=judged.unfinished if judged else 0,
             spread=rows.spread, folds=folds, class_items=(table > 0).sum(axis=0), classes=rows.classes,
@@ -149,16 +144,19 @@ def find_issues(
         )  # fmt: skip
         return Issues(
             verdict=compose_issues_verdict(
-                by_model, rate, difference, repeated=int((table.sum(axis=1) > 1).sum()), reason=reason, alarms=alarms
+                rates, rate, repeated=int((table.sum(axis=1) > 1).sum()), reason=reason, alarms=alarms
             ),
             rows=rows.rows,
             labelled=len(rows.code), items=rows.items, without_probabilities=rows.unmatched, classes=rows.classes,
             class_rows=tuple(np.bincount(rows.code, minlength=len(rows.classes)).tolist()), level=level, draws=draws,
-            seed=seed, model=model, model_flip_rate=by_model, noise=_noise(rows.classes, learned, reason),
+            seed=seed, model=model, model_flip_rate=rates.whole, rates=rates,
+            noise=_noise(rows.classes, learned, reason),
             repeated=int((table.sum(axis=1) > 1).sum()), conflicts=int(((table > 0).sum(axis=1) > 1).sum()),
-            disagreement=d, flip_rate=rate, difference=difference, check=check,
-            flagged=int(learned.flagged.sum()) if learned is not None else 0, reason=reason, alarms=alarms,
-            notes=(*rows.notes, *(judged.notes if judged else ())), issues=tuple(issues[:show]),
+            disagreement=d, flip_rate=rate, difference=rates.difference,
+            check=check,
+            flagged=int(learned.flagged.sum()) if learned is not None and reason is None else 0, reason=reason,
+            alarms=alarms,
+            notes=(*chosen.reasons, *rows.notes, *(judged.notes if judged else ())), issues=tuple(issues[:show]),
             settings=RunSettings(
                 sources=rows.files.sources[:1], item=tuple(item), labels=(label,), version=__version__,
                 options={
@@ -221,72 +219,8 @@ def _too_little(rows: LabelledRows) -> str | None:
     return None
 
 
-def _set_beside(
-    learned: Confident, rows: LabelledRows, table: IntArray, p: FloatArray, rate: FlipRate, *, level: float,
-    draws: int, seed: int,
-) -> tuple[Estimate, Estimate]:  # fmt: skip
-    """The flip rate by the model with its interval, and that less the one by the repeats.
-
-    The two are estimated anew on resamples of items for their correlation; the difference has the MOVER interval.
-    """
-    rng = np.random.default_rng([seed, 1])
-    size = table.sum(axis=1)
-    pairs = (size * (size - 1)).clip(1)
-    scores = np.where(size > 1, 1.0 - (table * (table - 1)).sum(axis=1) / pairs, 0.0)
-    classes = len(rows.classes)
-    both = np.full((draws, 2), np.nan)
-    given = p[rows.item]
-    for one in both:
-        times = np.bincount(rng.integers(0, rows.items, rows.items), minlength=rows.items)
-        one[0] = resampled_flip_rate(rows.code, given, times[rows.item])
-        drawn = times[size > 1].sum()
-        d = float(times @ scores) / drawn if drawn else np.nan
-        if d <= maximum_disagreement(classes):
-            one[1] = flip_rate(d, classes=classes)
-    by_model = model_flip_rate(learned.flip_rate, both[:, 0], level=level)
-    known = both[~np.isnan(both).any(axis=1)]
-    moved = len(known) > 2 and bool(np.all(known.std(axis=0) > 1e-12))
-    correlation = float(np.corrcoef(known.T)[0, 1]) if moved else 0.0
-    return by_model, paired_difference(rate, by_model, correlation=correlation)
-
-
 def _noise(classes: tuple[str, ...], learned: Confident | None, reason: str | None) -> NoiseMatrix:
     if learned is None or reason is not None:
         return NoiseMatrix(classes=classes)
     matrix = tuple(tuple(map(float, row)) for row in learned.noise)
     return NoiseMatrix(classes=classes, prevalence=tuple(map(float, learned.prevalence)), given_true=matrix)
-
-
-def _issues(
-    rows: LabelledRows,
-    learned: Confident | None,
-    judged: _Judged | None,
-    table: IntArray,
-    *,
-    most: int | None,
-) -> list[Issue]:
-    """The flagged labels, the least likely first; ties in the order of the file."""
-    if learned is None or judged is None:
-        return []
-    places = np.flatnonzero(learned.flagged)
-    places = places[np.argsort(learned.score[places], kind="stable")][:most]
-    suggested = learned.suggested[places]
-    items = rows.item[places]
-    return [
-        Issue(
-            row=int(rows.row[place]) + 1, item=text, label=rows.classes[rows.code[place]],
-            suggested=rows.classes[told], score=float(learned.score[place]),
-            suggested_probability=float(judged.probabilities[one, told]), conflict=bool((table[one] > 0).sum() > 1),
-            labels=int(table[one].sum()),
-        )
-        for place, told, one, text in zip(places, suggested, items, rows.given(places), strict=True)
-    ]  # fmt: skip
-
-
-def _write(out: str | Path, item: Sequence[str], issues: Sequence[Issue]) -> None:
-    columns = ["row", "given", "suggested", "score", "suggested_probability", "conflict", "labels"]
-    write_rows(
-        out, [*columns, *item],
-        ((one.row, one.label, one.suggested, one.score, one.suggested_probability, one.conflict, one.labels, *one.item)
-         for one in issues),
-    )  # fmt: skip

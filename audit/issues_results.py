@@ -7,11 +7,27 @@ from typing import TYPE_CHECKING
 
 from audit.results import Alarm, Disagreement, Estimate, FlipRate, Result
 from audit.results_base import RunSettings
+from audit.wording import about, folded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Issue", "Issues", "KnownConflicts", "ModelQuality", "NoiseMatrix", "PartnerCheck"]
+__all__ = [
+    "CHANCE_SENTENCE",
+    "Issue",
+    "Issues",
+    "KnownConflicts",
+    "ModelQuality",
+    "ModelRates",
+    "NoiseMatrix",
+    "PartnerCheck",
+]
+
+#: How to read the shares of flags by chance.
+CHANCE_SENTENCE = (
+    "By chance: of a model that knows nothing. Of two different labels one is always unlikely, so a flag at a conflict "
+    "proves little; few flags where labels agree, and a high AUC, do."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +65,23 @@ class NoiseMatrix(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelRates(Result):
+    """Flip rates by the model: of the ``whole`` file, and of the ``repeated`` items and the ``rest`` by themselves.
+
+    ``difference`` is that of the whole file less that of the repeats. ``harder`` is the model's rate in the repeated
+    items less that in the rest (above 0: the repeats are the harder part), ``same_items`` the model's rate in the
+    repeated items less that of the repeats (below 0: the model sees fewer errors in the very same items).
+    """
+
+    whole: Estimate
+    difference: Estimate
+    repeated: Estimate
+    rest: Estimate
+    harder: Estimate
+    same_items: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartnerCheck(Result):
     """What an item's other labels say of a flagged one, each repeated item once.
 
@@ -62,6 +95,14 @@ class PartnerCheck(Result):
     precision: Estimate
     recall: Estimate
     reason: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Both in words; a share that chance put above 1 or below 0 is told as what it can be, with its number."""
+        if self.precision.estimate is None:
+            return f"nothing to go by ({self.reason})" if self.reason else "nothing to go by"
+        told = f"{about(self.precision)} of the flagged labels are wrong"
+        return f"{told}, {about(self.recall)} of the wrong ones are flagged"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +151,8 @@ class Issues(Result):
     """A model's view of the labels, set beside the duplicate estimate.
 
     ``model_flip_rate`` is cleanlab's share of labels that are not of the true class; ``flip_rate`` that of the repeats;
-    ``difference`` the first less the second. Where one of them does not exist it is None, with a reason.
+    ``difference`` the first less the second; ``rates`` tells them of the repeated items and the rest apart. A model
+    without skill has no suspicious labels: ``flagged`` is 0. Where a rate does not exist it is None, with a reason.
     """
 
     verdict: str
@@ -125,6 +167,7 @@ class Issues(Result):
     seed: int
     model: ModelQuality
     model_flip_rate: Estimate
+    rates: ModelRates
     noise: NoiseMatrix
     repeated: int
     conflicts: int
@@ -142,45 +185,67 @@ class Issues(Result):
     def summary(self) -> str:
         """The finding in a few lines of text."""
         model, check = self.model, self.check
-        lines = [self.verdict, ""]
-        lines.append(
-            f"{self.labelled:,} labels of {self.items:,} items, {len(self.classes)} classes; {model.kind}"
-        )
-        lines += [f"note: {note}" for note in self.notes]
+        lines = [*folded(self.verdict), ""]
+
+        def tell(sentence: str) -> None:
+            lines.extend(folded(sentence))
+
+        tell(f"{self.labelled:,} labels of {self.items:,} items, {len(self.classes)} classes; {model.kind}")
+        for note in self.notes:
+            tell(f"note: {note}")
         if model.reason is None:
-            lines += [
+            tell(
                 f"the model, out of fold: accuracy {model.accuracy.text()} against these labels, always the most "
-                f"frequent class {model.majority:.3f}",
+                f"frequent class {model.majority:.3f}"
+            )
+            tell(
                 f"  AUC {model.auc.text()}, log-loss {model.log_loss:.3f} (class shares {model.base_log_loss:.3f}), "
-                f"calibration error {model.calibration_error:.3f}",
-            ]
-        lines += [
-            f"flip rate by the model    {self.model_flip_rate.text()}" + _why(self.reason),
-            f"flip rate by the repeats  {self.flip_rate.text()}" + _why(self.flip_rate.reason),
-            f"difference                {self.difference.text('+.3f')}",
-        ]
+                f"calibration error {model.calibration_error:.3f}"
+            )
+        tell(f"flip rate by the model    {self.model_flip_rate.text()}" + _why(self.reason))
+        if self.rates.repeated.estimate is not None:
+            tell(f"  in the repeated items   {self.rates.repeated.text()}")
+            tell(f"  in the rest             {self.rates.rest.text()}")
+        tell(f"flip rate by the repeats  {self.flip_rate.text()}" + _why(self.flip_rate.reason))
+        tell(f"difference                {self.difference.text('+.3f')}")
         lines += self._matrix()
         if check.conflicts and check.unanimous and self.reason is None:
-            lines += [
-                f"known conflicts: a flag at {check.recall.text()} of {check.conflicts:,} items whose labels differ "
-                f"(by chance {_number(check.recall_by_chance)}), at {check.false.text()} of {check.unanimous:,} whose "
-                f"labels agree (by chance {_number(check.false_by_chance)})",
-                f"  AUC of the lowest score {_number(check.auc)} (by chance {_number(check.auc_by_chance)}), of the "
-                f"model's doubt {_number(check.doubt_auc)}",
-                f"  by their other labels: {check.partners.precision.text('.2f')} of the flagged labels are wrong, "
-                f"{check.partners.recall.text('.2f')} of the wrong ones are flagged{_why(check.partners.reason)}",
-            ]
-        lines += [f"! {alarm.message}: {alarm.action}" for alarm in self.alarms]
+            lines += [*self._check(), *folded(f"  by the other labels of an item: {check.partners.sentence}")]
+        for alarm in self.alarms:
+            tell(f"! {alarm.message}: {alarm.action}")
+        if self.model.reason is None and self.reason is not None:
+            tell("No suspicious labels are listed: the flags of such a model are chance.")
         if self.issues:
             lines += ["", f"{self.flagged:,} suspicious labels, the most suspicious first:"]
         for one in self.issues[:10]:
             text = " | ".join(one.item)
-            cut = text if len(text) <= 60 else text[:59] + "…"
-            lines.append(
+            told = (
                 f"  row {one.row}: {one.label!r}, rather {one.suggested!r} (score {one.score:.3f}"
-                f"{', conflict' if one.conflict else ''}): {cut!r}"
+                f"{', conflict' if one.conflict else ''}): "
             )
+            room = max(30, 98 - len(told))
+            tell(told + repr(text if len(text) <= room else text[: room - 1] + "…"))
         return "\n".join(lines)
+
+    def _check(self) -> list[str]:
+        """Flags at known conflicts, each figure beside what a model that knows nothing has."""
+        check = self.check
+        doubt = 0.5 if check.doubt_auc is not None else None
+        rows = (
+            ("AUC of the lowest score", _number(check.auc), check.auc_by_chance),
+            ("AUC of the model's doubt", _number(check.doubt_auc), doubt),
+            ("conflicts among items with a flag", check.precision.text(), check.precision_by_chance),
+            (
+                f"a flag at {check.unanimous:,} items whose labels agree",
+                check.false.text(),
+                check.false_by_chance,
+            ),
+            (f"a flag at {check.conflicts:,} items in conflict", check.recall.text(), check.recall_by_chance),
+        )
+        width = max(len(name) for name, _, _ in rows)
+        lines = [f"{'known conflicts':{width + 2}}  {'the model':22}  by chance"]
+        lines += [f"  {name:{width}}  {value:22}  {_number(chance)}" for name, value, chance in rows]
+        return [*lines, *folded(f"  {CHANCE_SENTENCE}")]
 
     def _matrix(self) -> list[str]:
         if not self.noise.given_true or len(self.classes) > 8:

@@ -41,6 +41,7 @@ class LabelledRows:
     notes: tuple[str, ...]
     width: int
     matrix_source: str | None = None
+    row_id: str | None = None
 
     @property
     def items(self) -> int:
@@ -69,6 +70,16 @@ class LabelledRows:
         names = ", ".join(f"coalesce(t{k}, '')" for k in range(self.width))
         found = con.execute(
             f"SELECT {names} FROM wanted JOIN given USING (row) WHERE side = 'first' ORDER BY place"
+        ).fetchall()
+        con.unregister("wanted")
+        return found
+
+    def ids(self, wanted: IntArray) -> list[tuple[str | None]]:
+        """The row ids of the labelled rows ``wanted``, as they stand in the file."""
+        con = self.files.con
+        con.register("wanted", pd.DataFrame({"place": np.arange(len(wanted)), "row": self.row[wanted]}))
+        found = con.execute(
+            "SELECT id FROM wanted JOIN given USING (row) WHERE side = 'first' ORDER BY place"
         ).fetchall()
         con.unregister("wanted")
         return found
@@ -146,11 +157,14 @@ def labelled_rows(
             code=np.searchsorted(classes_kept, code[kept]).astype(np.int64), group=groups[groups_kept],
             classes=tuple(classes[k] for k in classes_kept), matrix=values, spread=spread,
             unmatched=int((~kept).sum()), notes=notes, width=len(item), matrix_source=other,
+            row_id=row_id,
         )  # fmt: skip
 
 
 def _join(matrix: Any, item: Sequence[str], row_id: str | None) -> str:
-    if matrix is None or isinstance(matrix, np.ndarray) or str(matrix).lower().endswith(".npy"):
+    if matrix is None:
+        return "row" if row_id is None else "id"
+    if isinstance(matrix, np.ndarray) or str(matrix).lower().endswith(".npy"):
         if row_id is not None:
             raise ArgumentError("--row-id joins a table of --probs or --embeddings: an array goes row by row")
         return "row"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audit.issues_results import ModelQuality
+from audit.issues_results import ModelQuality, ModelRates
 from audit.patterns import IntArray
 from audit.results import Alarm, Disagreement, Estimate, FlipRate
 from audit.wording import share_of
@@ -116,9 +116,8 @@ def _error(model: ModelQuality) -> Estimate | None:
 
 
 def compose_issues_verdict(
-    by_model: Estimate,
+    rates: ModelRates,
     rate: FlipRate,
-    difference: Estimate,
     *,
     repeated: int,
     reason: str | None,
@@ -127,7 +126,8 @@ def compose_issues_verdict(
     """What the two flip rates say, together."""
     if reason is not None:
         return f"No flip rate by a model: {reason}."
-    told = f"By the model {share_of(by_model)} of the labels are wrong"
+    difference = rates.difference
+    told = f"By the model {share_of(rates.whole)} of the labels are wrong"
     if rate.estimate is None:
         why = rate.reason or "there are no repeats"
         return f"{told}; no flip rate by repeats to hold it against ({why})."
@@ -136,13 +136,49 @@ def compose_issues_verdict(
     if low is None or high is None or low <= 0 <= high:
         return f"{both}: no difference that {repeated:,} repeated items can tell ({difference.text('+.3f')})."
     if high < 0:
-        return (
-            f"{both}: the model sees fewer errors than the repeats. It has learned some mistakes or seen "
-            "labels of the items that it judges, or errors sit in one class, where confident learning counts too few."
-        )
+        return f"{both}: the model sees fewer errors than the repeats. {_fewer(rates, rate)}"
     more = f"{both}: the model sees more errors than the repeats"
     if any(alarm.code == "errs_more_than_a_second_label" for alarm in alarms):
         return f"{more}, and it errs more often than a second label does: its own errors, or shared mistakes."
+    apart = _parts(rates)
     return (
         f"{more}: its own, mistakes that all repeats share, or errors in items harder than the repeated ones."
+        f"{f' {apart}.' if apart else ''}"
+    )
+
+
+def _fewer(rates: ModelRates, rate: FlipRate) -> str:
+    """Two readings of a lower rate by the model, and how much of the difference its rates in parts give to each.
+
+    whole - repeats = (whole - repeated) + (repeated - repeats): the second is in the very same items.
+    """
+    either = (
+        "Either the repeated items are harder than the rest, or it has learned mistakes or seen labels of the items "
+        "that it judges, or errors sit in one class, where confident learning counts too few."
+    )
+    apart = _parts(rates)
+    whole, within = rates.whole.estimate, rates.repeated.estimate
+    if not apart or whole is None or within is None or rate.estimate is None or rates.harder.low is None:
+        return either
+    harder, missed = 100.0 * (within - whole), 100.0 * (rate.estimate - within)
+    if harder <= 0.0:
+        told = "the repeated items are no harder, by the model, which speaks for the second"
+    elif missed <= 0.0:
+        told = "that the repeated items are harder is all of the difference, which speaks for the first"
+    else:
+        told = (
+            f"of the difference of {harder + missed:.1f} points {harder:.1f} are that the repeated items are harder, "
+            f"{missed:.1f} that the model sees fewer errors than the repeats in the very same items"
+        )
+    unsure = "" if harder <= 0.0 or rates.harder.low > 0.0 else "; that they are harder may be chance"
+    return f"{either} {apart}: {told}{unsure}."
+
+
+def _parts(rates: ModelRates) -> str:
+    """The model's rates in the repeated items and in the rest, or nothing."""
+    if rates.repeated.estimate is None or rates.rest.estimate is None:
+        return ""
+    return (
+        f"In the repeated items the model sees {share_of(rates.repeated)} wrong labels, "
+        f"in the rest {share_of(rates.rest)}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from audit import render_words as words
-from audit.issues_results import Issues
+from audit.issues_results import CHANCE_SENTENCE, Issues
 from audit.render_methods import METHODS, Method
 from audit.render_page import Figure, Page, Row, Section, SectionTable, item_text, settings_rows, with_limits
 from audit.results import Estimate
@@ -85,7 +85,13 @@ def issues_page(result: Issues) -> Page:
 
 
 def _rates(result: Issues) -> Section:
-    named = (("by the model", result.model_flip_rate), ("by the repeats", result.flip_rate))
+    named = [("by the model", result.model_flip_rate), ("by the repeats", result.flip_rate)]
+    if result.rates.repeated.estimate is not None:
+        parts = (
+            ("by the model, in the repeated items", result.rates.repeated),
+            ("in the rest", result.rates.rest),
+        )
+        named[1:1] = parts
     rows = tuple(Row(values=(name, with_limits(part)), drawn=part) for name, part in named)
     tables = [SectionTable(head=("flip rate", "ε"), rows=rows, picture="ε with its interval")]
     if result.difference.estimate is not None:
@@ -160,11 +166,11 @@ def _check(result: Issues) -> Iterator[Section]:
     if not (check.conflicts and check.unanimous) or result.reason is not None:
         return
     shares = (
-        (f"a flag at {words.integer(check.conflicts)} items in conflict", check.recall, check.recall_by_chance),
-        (f"a flag at {words.integer(check.unanimous)} items that agree", check.false, check.false_by_chance),
-        ("conflicts among items with a flag", check.precision, check.precision_by_chance),
         ("AUC of the lowest score", Estimate(estimate=check.auc), check.auc_by_chance),
-        ("AUC of the model's doubt", Estimate(estimate=check.doubt_auc), 0.5),
+        ("AUC of the model's doubt", Estimate(estimate=check.doubt_auc), None if check.doubt_auc is None else 0.5),
+        ("conflicts among items with a flag", check.precision, check.precision_by_chance),
+        (f"a flag at {words.integer(check.unanimous)} items that agree", check.false, check.false_by_chance),
+        (f"a flag at {words.integer(check.conflicts)} items in conflict", check.recall, check.recall_by_chance),
     )  # fmt: skip
     rows = tuple(
         Row(values=(name, with_limits(part), words.number(chance)), drawn=part)
@@ -172,13 +178,15 @@ def _check(result: Issues) -> Iterator[Section]:
     )
     tables = [SectionTable(head=("", "share", "by chance"), rows=rows, picture="the share with its interval")]
     partners = check.partners
-    sentences = ["A model that knows nothing passes this check too: what chance gives stands beside it."]
+    sentences = [CHANCE_SENTENCE]
     if partners.precision.estimate is not None:
         held = (
             ("flagged labels that are wrong (precision)", partners.precision),
             ("wrong labels that are flagged (recall)", partners.recall),
         )
-        others = tuple(Row(values=(name, with_limits(part)), drawn=part) for name, part in held)
+        others = tuple(Row(values=(name, with_limits(part)), drawn=_within(part)) for name, part in held)
+        if any(not 0.0 <= (part.estimate or 0.0) <= 1.0 for _, part in held):
+            sentences.append(f"By the other labels of the item: {partners.sentence}.")
         tables.append(
             SectionTable(
                 head=("by the other labels of the item", "share"),
@@ -196,8 +204,19 @@ def _check(result: Issues) -> Iterator[Section]:
     )
 
 
+def _within(part: Estimate) -> Estimate:
+    """The share as it is drawn, on an axis that ends at 1; its number stands beside it."""
+    ends = [
+        None if value is None else min(max(value, 0.0), 1.0) for value in (part.estimate, part.low, part.high)
+    ]
+    return Estimate(estimate=ends[0], low=ends[1], high=ends[2], method=part.method)
+
+
 def _list(result: Issues) -> Iterator[Section]:
     if not result.issues:
+        if result.model.reason is None and result.reason is not None:
+            told = "None are listed: the flags of such a model are chance."
+            yield Section(anchor="issues", title="Suspicious labels", sentences=(told,))
         return
     rows = tuple(
         Row(
@@ -212,7 +231,8 @@ def _list(result: Issues) -> Iterator[Section]:
     head = ("given", "suggested", "item", "score", "probability", "conflict", "row")
     told = (
         f"The most suspicious {words.integer(len(rows))} of {words.integer(result.flagged)}: the score is the "
-        "probability of the given label, beside it that of the suggested one. --out-rows FILE writes all of them."
+        "probability of the given label, beside it that of the suggested one. --out-rows FILE writes all of them, for "
+        "audit resolve."
     )
     yield Section(
         anchor="issues",

@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from audit.results import Estimate
 
-__all__ = ["folded", "p_text", "rounded", "share", "share_of"]
+__all__ = ["about", "folded", "p_text", "rounded", "share", "share_of"]
 
 
 def rounded(value: float, step: str = "0.01") -> str:
@@ -54,3 +54,14 @@ def folded(sentence: str, *, width: int = 100) -> list[str]:
         subsequent_indent=f"{indent}  ",
         break_on_hyphens=False,
     )
+
+
+def about(part: Estimate, form: str = ".2f") -> str:
+    """A share that is estimated without being held in [0, 1]: as it is, or what it can be with its number.
+
+    ``about all (1.05 [1.00, 1.08] by the repeats, above 1 by chance)``; nothing is cut off silently.
+    """
+    if part.estimate is None or 0.0 <= part.estimate <= 1.0:
+        return part.text(form)
+    word, side = ("about all", "above 1") if part.estimate > 1.0 else ("about none", "below 0")
+    return f"{word} ({part.text(form)} by the repeats, {side} by chance)"

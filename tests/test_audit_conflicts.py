@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from audit.conflicts import resolve_conflicts
 from audit.errors import InputError
+from audit.resolving import resolve_conflicts
 from tests.command import run, write_csv
 
 NAMED = ("--item", "text", "--label", "label")
@@ -86,6 +86,7 @@ def test_keep_and_drop(data: Path, listed: Path, tmp_path: Path) -> None:
         (8, "row", "x", "no row number"),
         (8, "row", "99", "no row 99"),
         (8, "label", "z", "had the label 'z'"),
+        (8, "row", "2", "'2' stands in two rows of the column row"),
     ],
 )
 def test_faulty_lists_are_refused(
@@ -107,6 +108,80 @@ def test_a_label_of_the_data_is_taken_for_all_rows(data: Path, listed: Path, tmp
     done = resolve_conflicts(data, write(tmp_path / "edited.csv", rows), out=tmp_path / "out.csv")
     assert (done.changed, done.to_relabel) == (4, 1)
     assert [r["label"] for r in read(tmp_path / "out.csv") if r["text"] == "five"] == ["b"] * 5
+
+
+def test_an_item_of_which_nothing_is_said_stays_as_it_is(data: Path, listed: Path, tmp_path: Path) -> None:
+    rows = read(listed)
+    for row in rows:
+        if row["text"] != "triple":
+            row["resolve"] = ""
+    ran = run("resolve", data, write(tmp_path / "edited.csv", rows), *NAMED, "--out", tmp_path / "out.csv")
+    assert "Of 2 items the list says nothing: they are as they were." in ran.out
+    before, after = read(data), read(tmp_path / "out.csv")
+    assert [n for n, (old, new) in enumerate(zip(before, after, strict=True), 1) if old != new] == [9]
+    rows[0]["resolve"] = "drop"
+    with pytest.raises(InputError, match="ask for different things"):
+        resolve_conflicts(data, write(tmp_path / "edited.csv", rows), out=tmp_path / "out2.csv")
+
+
+# --- lists of rows, as audit issues writes them --------------------------------------------------------------
+
+
+def by_row(path: Path, rows: list[tuple[str, ...]], columns: str = "row,resolve,label,majority") -> Path:
+    return write_csv(path, columns.split(","), rows)
+
+
+def test_each_row_of_a_list_without_items_speaks_for_itself(data: Path, tmp_path: Path) -> None:
+    edits = [
+        ("6", "KEEP ", "a", ""), ("9", "majority", "b", "a"), ("1", "drop", "x", ""), ("5", "x", "y", ""),
+        ("8", "relabel", "b", ""), ("12", "", "x", ""),
+    ]  # fmt: skip
+    done = resolve_conflicts(data, by_row(tmp_path / "list.csv", edits), out=tmp_path / "out.csv")
+    assert (done.rows, done.changed, done.left_out, done.to_relabel, done.undecided) == (12, 2, 1, 1, 1)
+    assert "1 rows are left to label anew" in done.summary()
+    wanted = read(data)
+    wanted[8]["label"], wanted[4]["label"] = "a", "x"
+    assert read(tmp_path / "out.csv") == wanted[1:]
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (("6", "keep", "b", ""), "row 6 had the label 'b', but the data has 'a'"),
+        (("6", "", "b", ""), "row 6 had the label 'b', but the data has 'a'"),
+        (("99", "drop", "a", ""), "the data has no row 99"),
+        (("6", "majority", "a", ""), "row 6 has no majority"),
+        (("6", "maybe", "a", ""), "row 6 says 'maybe' in resolve"),
+        (("", "drop", "a", ""), "'' in the column row is no row number"),
+    ],
+)
+def test_a_list_of_rows_that_does_not_fit_is_refused(
+    edit: tuple[str, ...], told: str, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    with pytest.raises(InputError, match=told):
+        resolve_conflicts(data, by_row(tmp_path / "list.csv", [edit]), out=out)
+    assert not out.exists()
+
+
+def test_rows_are_found_by_their_id_wherever_they_stand_now(tmp_path: Path) -> None:
+    data = write_csv(
+        tmp_path / "data.csv", ["id", "text", "label"], [("k3", "c", "x"), ("k1", "a", "x"), ("k2", "b", "y")]
+    )
+    edits = by_row(
+        tmp_path / "list.csv", [("1", "y", "x", "k1"), ("3", "drop", "x", "k3")], "row,resolve,label,id"
+    )
+    words = ("resolve", data, edits, *NAMED, "--row-id", "id", "--out")
+    ran = run(*words, tmp_path / "out.csv")
+    assert ran.code == 0, ran.err
+    assert read(tmp_path / "out.csv") == [
+        {"id": "k1", "text": "a", "label": "y"}, {"id": "k2", "text": "b", "label": "y"},
+    ]  # fmt: skip
+    twice = write_csv(tmp_path / "twice.csv", ["id", "text", "label"], [("k1", "a", "x"), ("k1", "a", "x")])
+    refused = run("resolve", twice, edits, *NAMED, "--row-id", "id", "--out", tmp_path / "no.csv")
+    assert refused.code == 2
+    assert "'k1' stands in two rows of the column id" in refused.err
+    assert not (tmp_path / "no.csv").exists()
 
 
 def test_majority_that_there_is_not(data: Path, listed: Path, tmp_path: Path) -> None:

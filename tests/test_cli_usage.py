@@ -35,7 +35,7 @@ from tests.command import run
         ("train plumbing x --bands few", r"--bands 'few': give a number, or edges such as 0,128,256"),
         ("dupes x --kind tags --errors", r"--errors is not for --kind tags \(error rates .*\): leave it out"),
         ("compare - y", r"standard input is read once.*: name --item COLUMNS and --label COLUMN"),
-        ("issues x", r"name the label column: --label COLUMN"),
+        ("issues x", r"x: no such file; check the path"),
         ("leak x y --fail-over 3", r"--fail-over is 3: give a share of the test rows, from 0 to below 1"),
         ("plan --merge x", r"--merge needs the data FILE the plan was drawn from"),
     ],
