@@ -102,7 +102,7 @@ def test_an_interrupt_inside_the_database(data: Path, monkeypatch: pytest.Monkey
     def interrupted(*_: object, **__: object) -> AuditResult:
         raise RuntimeError("Query interrupted")  # what DuckDB raises for Ctrl-C in a query
 
-    monkeypatch.setattr("audit.duplicates.audit_duplicates", interrupted)
+    monkeypatch.setattr("audit.kinds.audit_duplicates", interrupted)
     ran = run("dupes", data, *NAMED)
     assert (ran.code, ran.err.strip()) == (130, "audit: interrupted")
 
