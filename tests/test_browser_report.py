@@ -1,6 +1,7 @@
 """The HTML report in a real browser: it is searched, filtered, unfolded, paged, printed, on a phone, in the dark."""
 
 import base64
+import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from audit.render_html import html
-from audit.results import AuditResult, ConflictGroup
+from audit.results import AuditResult, ConflictGroup, Moments
 from tests.made_results import conflict, full
 from tests.made_shapes import HOSTILE, SHAPES, hostile, with_conflicts
 
@@ -289,6 +290,55 @@ def test_without_its_script_the_page_still_shows_conflicts(report: Open, browser
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
+def apart(browser: Any) -> None:
+    """No two words of the drawing of the band run into each other."""
+    labels = browser.execute_script(
+        "return [...document.querySelectorAll('.chart-band text')].map((t) => { const r = t.getBoundingClientRect();"
+        " return [r.left, r.right, r.top, r.bottom, t.textContent]; })"
+    )
+    for a, b in itertools.combinations(labels, 2):
+        free = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] + 2 or b[3] <= a[2] + 2
+        assert free, f"{a[4]} and {b[4]} run into each other"
+
+
+def several_labels() -> AuditResult:
+    """An audit whose items have up to five labels, so that a second bar is drawn."""
+    made = full()
+    more = Moments(
+        lower=0.84,
+        upper=0.89,
+        low=0.81,
+        high=0.91,
+        repeats=5,
+        items=300,
+        items_with_three=250,
+        fit_p_value=0.5,
+    )
+    return dataclasses.replace(made, ceiling=dataclasses.replace(made.ceiling, moments=more))
+
+
+@pytest.mark.parametrize("width", [1_000, 400])
+def test_the_second_bar_is_drawn_where_its_numbers_say(report: Open, browser: Any, width: int) -> None:
+    browser.set_window_size(width, 900)
+    report(several_labels())
+    box = (
+        "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
+        " return [r.left, r.right, r.top, r.height]"
+    )
+    pairs, thin = (
+        browser.execute_script(box, f".chart-band .band{name}") for name in (":not(.thin)", ".thin")
+    )
+    assert thin[2] > pairs[2] + pairs[3]
+    assert thin[3] < pairs[3]
+    ceiling = several_labels().ceiling
+    assert ceiling.lower is not None
+    assert ceiling.upper is not None
+    scale = (pairs[1] - pairs[0]) / (ceiling.upper - ceiling.lower)
+    assert abs(pairs[0] + (0.84 - ceiling.lower) * scale - thin[0]) < 2
+    assert abs(pairs[0] + (0.89 - ceiling.lower) * scale - thin[1]) < 2
+    apart(browser)
+
+
 def test_the_band_is_drawn_where_its_numbers_say(report: Open, browser: Any) -> None:
     report(full())
     boxes = [
@@ -312,10 +362,4 @@ def test_the_band_is_drawn_where_its_numbers_say(report: Open, browser: Any) -> 
     for value, x in zip((ceiling.low, ceiling.high, ceiling.lower, ceiling.upper), drawn, strict=True):
         assert value is not None
         assert abs(at(value) - x) < 2
-    labels = browser.execute_script(
-        "return [...document.querySelectorAll('.chart-band text')].map((t) => { const r = t.getBoundingClientRect();"
-        " return [r.left, r.right, r.top, r.bottom, t.textContent]; })"
-    )
-    for a, b in itertools.combinations(labels, 2):
-        apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] + 2 or b[3] <= a[2] + 2
-        assert apart, f"{a[4]} and {b[4]} run into each other"
+    apart(browser)
