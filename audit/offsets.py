@@ -298,7 +298,7 @@ def offset_alarm(found: AnnotatorOffsets, *, unit: str = "") -> Alarm | None:
         return None
     unit = f" {unit}" if unit else ""
     told = ", ".join(
-        f"{name} labels {abs(delta):.3g}{unit} {'higher' if delta > 0 else 'lower'}"
+        f"{name[:40]}{'…' * (len(name) > 40)} labels {abs(delta):.3g}{unit} {'higher' if delta > 0 else 'lower'}"
         for name, delta in out[:3]
     )
     more = f" and {len(out) - 3} more" if len(out) > 3 else ""
@@ -312,8 +312,8 @@ def offset_alarm(found: AnnotatorOffsets, *, unit: str = "") -> Alarm | None:
             f"is {noise:.4g}{unit}, not {total:.4g}"
         ),
         action=(
-            "take the offsets out of the labels or leave these annotators out, and audit again; ask them what they "
-            "understood by the scale"
+            "take the offsets out of the labels, or leave these labels out, and audit again; ask what was understood by "
+            "the scale"
         ),
         figures={
             "offsets": dict(out[:20]), "noise_sd": noise, "total_sd": total,

@@ -33,7 +33,7 @@ _NUMERIC = (
         name="Ceiling of R²",
         sentence="The share of the labels' variance that lies between items. It may be below zero.",
         formula="ICC(1) = B/(B + σ²),  B = var(item means) − mean of s²_i/n_i",
-        source="Shrout & Fleiss, Psychol. Bull. 86 (1979) 420–428; limits: Fisher's z, linearised",
+        source="Shrout & Fleiss, Psychol. Bull. 86 (1979) 420–428; limits: Fisher's z, jackknife",
     ),
     Method(
         name="Floor of the MAE",
@@ -51,6 +51,17 @@ _NUMERIC = (
         ),
     ),
 )  # fmt: skip
+
+_OFFSETS = Method(
+    name="Offsets of annotators",
+    sentence=(
+        "A label is item + annotator + noise, fitted by least squares to the repeated items; an offset is an effect "
+        "less the mean effect of the others, each once. Limits by Student's t, with the larger of the linear model's "
+        "standard error and one clustered by item; p-values corrected by Holm's method."
+    ),
+    formula="y = item_i + a_j + e;  δ_j = a_j − mean of a_k, k ≠ j",
+    source="Searle, Linear Models (1971) ch. 7; ICC: Shrout & Fleiss 1979; Holm, Scand. J. Stat. 6 (1979) 65–70",
+)
 
 
 def numeric_page(result: NumericAudit) -> Page:
@@ -78,7 +89,7 @@ def numeric_page(result: NumericAudit) -> Page:
             _estimates(result), *_by_value(result), *offset_sections(result.annotators)
         ),
         alarms=result.alarms,
-        methods=_NUMERIC,
+        methods=_NUMERIC if result.annotators is None else (*_NUMERIC, _OFFSETS),
         settings=settings_rows(result.settings),
         version=result.settings.version,
     )  # fmt: skip
@@ -143,8 +154,13 @@ def ordinal_sections(result: OrdinalAudit) -> tuple[Section, ...]:
     names = [words.visible(name, one_line=True) for name in result.order[:_NAMES_SHOWN]]
     more = f" < … ({len(result.order)} grades)" if len(result.order) > _NAMES_SHOWN else ""
     told = [
-        f"The order is {' < '.join(names)}{more}. All else on this page takes the grades as classes without an order."
+        f"The order is {' < '.join(names)}{more}. d, ε and the band take the grades as classes without an order."
     ]
+    if result.kappa_ceiling.estimate is not None:
+        told.append(
+            "A model's predictions follow the items and not their noise, so that no model's quadratic-weighted κ is "
+            "above the root of that of two labels."
+        )
     if result.adjacent is not None:
         told.append(
             f"Of the pairs of labels that differ {result.adjacent:.1%} are one step apart: a model that is off by one "
