@@ -104,8 +104,15 @@ def annotator_offsets(
         return _none("no item has labels of two annotators", apart=everyone)
     if j > _MOST:
         return _none(f"there are {j:,} annotators with items in common; offsets are told of up to {_MOST:,}")
-    model = _fit(items, who, values, len(found), j)
-    total, rest, free = model.scores(values), model.scores(values - model.effects[who]), model.free
+    least = np.full(len(found), np.inf)
+    np.minimum.at(least, items, values)
+    above = values - least[items]  # digits of large values are kept, and equal labels have no noise at all
+    model = _fit(items, who, above, len(found), j)
+    total, rest, free = (
+        model.scores(above, least),
+        model.scores(above - model.effects[who], least),
+        model.free,
+    )
     noise = noise_variance(rest, level=level)
     grown = (len(values) - len(found)) / free if free > 0 else None
     noise_sd = Estimate(estimate=None, method="none")
@@ -170,8 +177,8 @@ class _Model:
     counts: sparse.csr_array
     free: int
 
-    def scores(self, values: FloatArray) -> ValueScores:
-        """The labels of each item, one entry an item; the distances are left at 0."""
+    def scores(self, values: FloatArray, shift: FloatArray) -> ValueScores:
+        """Labels less the ``shift`` of their item, one entry an item; the distances are left at 0."""
         sizes = np.bincount(self.items).astype(np.float64)
         means = np.bincount(self.items, weights=values) / sizes
         apart = values - means[self.items]
@@ -179,7 +186,7 @@ class _Model:
         return ValueScores(
             items=np.ones(len(sizes)),
             sizes=sizes,
-            means=means,
+            means=means + shift,
             variances=squares,
             distances=np.zeros(len(sizes)),
         )
@@ -312,8 +319,8 @@ def offset_alarm(found: AnnotatorOffsets, *, unit: str = "") -> Alarm | None:
             f"is {noise:.4g}{unit}, not {total:.4g}"
         ),
         action=(
-            "take the offsets out of the labels, or leave these labels out, and audit again; ask what was understood by "
-            "the scale"
+            "take the offsets out of the labels, or leave these labels out, and audit again; ask what was understood "
+            "by the scale"
         ),
         figures={
             "offsets": dict(out[:20]), "noise_sd": noise, "total_sd": total,

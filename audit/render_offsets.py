@@ -38,7 +38,8 @@ def offset_sections(found: AnnotatorOffsets | None, *, unit: str = "") -> tuple[
             "(ICC(3,1))."
         )
     if found.apart:
-        told.append(f"{words.integer(found.apart)} annotators share no items with these, and are left out.")
+        who = "annotator shares" if found.apart == 1 else "annotators share"
+        told.append(f"{words.integer(found.apart)} {who} no items with these: left out.")
     table = SectionTable(
         head=("annotator", "labels", "items", "offset", "p (Holm)"),
         rows=tuple(_row(part) for part in found.annotators), reference=0.0,

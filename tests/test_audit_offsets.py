@@ -15,7 +15,7 @@ from sklearn.metrics import cohen_kappa_score
 from audit.errors import ColumnError
 from audit.label_grades import audit_ordinal, kappa_ceiling
 from audit.label_numbers import audit_numeric
-from audit.offsets import AnnotatorOffsets, annotator_offsets, holm, standing_out
+from audit.offsets import AnnotatorOffsets, annotator_offsets, holm, offset_alarm, standing_out
 from audit.render import render
 from audit.results import Estimate
 from tests.command import run
@@ -168,6 +168,22 @@ def test_what_cannot_be_compared() -> None:
         np.repeat(np.arange(2_001), 2), [f"a{k % 2_001}" for k in range(4_002)], np.arange(4_002.0)
     )
     assert "offsets are told of up to 2,000" in (many.reason or "")
+
+
+def test_large_values_keep_their_digits_and_equal_labels_have_no_noise() -> None:
+    rng = np.random.default_rng(2)
+    items, who = np.repeat(np.arange(60), 2), np.tile(["a", "b"], 60)
+    near = rng.integers(0, 9, 120).astype(float)
+    far = annotator_offsets(items, who.tolist(), near + 1e9)
+    close = annotator_offsets(items, who.tolist(), near)
+    assert [part.estimate for part in far.annotators] == pytest.approx(
+        [part.estimate for part in close.annotators]
+    )
+    assert far.noise_sd.estimate == pytest.approx(close.noise_sd.estimate)
+    same = annotator_offsets(items, who.tolist(), np.repeat(rng.normal(1e9, 0.1, 60), 2))
+    assert same.noise_sd.estimate == 0.0
+    assert standing_out(same) == []
+    assert offset_alarm(same) is None
 
 
 def test_holm_is_that_of_a_plain_loop() -> None:
