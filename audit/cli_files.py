@@ -67,7 +67,7 @@ def compare(
 def leak(
     train: Annotated[str, typer.Argument(metavar="TRAIN", help="The file that models are trained on.")],
     test: Annotated[str, typer.Argument(metavar="TEST", help="The file that they are tested on.")],
-    item: o.NamedItem = None,
+    item: o.Item = None,
     label: Annotated[
         str | None,
         typer.Option("--label", metavar="COLUMN", help="The label column: do leaked items keep their label?"),
@@ -83,6 +83,28 @@ def leak(
     rows: Annotated[
         Path | None, typer.Option("--rows", metavar="FILE", help="Write every leaked test row to this table.")
     ] = None,
+    clean_test: Annotated[
+        Path | None,
+        typer.Option("--clean-test", metavar="FILE", help="Write the test file without the rows that leak."),
+    ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(
+            "--near", help="Also look for test texts so alike a training text (0.5 to 1), such as 0.85."
+        ),
+    ] = None,
+    semantic: Annotated[
+        float | None,
+        typer.Option(
+            "--semantic", help="Also look for test texts whose words are so alike (cosine, up to 1)."
+        ),
+    ] = None,
+    count_near: Annotated[
+        bool,
+        typer.Option("--count-near", help="--fail-over and --clean-test count near rows as leaked ones."),
+    ] = False,
+    near_pairs: o.NearPairs = 5_000_000,
+    semantic_texts: o.SemanticTexts = 200_000,
     fail_over: Annotated[
         float | None,
         typer.Option(
@@ -110,13 +132,14 @@ def leak(
 
     if fail_over is not None and not 0.0 <= fail_over < 1.0:
         raise ArgumentError(f"--fail-over is {fail_over:g}: give a share of the test rows, from 0 to below 1")
-    check_outputs([train, test], out, html, rows)
+    check_outputs([train, test], out, html, rows, clean_test)
     result = find_leaks(
         train, test, item=names(item), label=label, label_test=label_test, missing=names(missing),
-        normalise=normalise, level=level, show=show, out=rows, **reading(locals()),
+        normalise=normalise, level=level, show=show, out=rows, clean=clean_test, near=near, semantic=semantic,
+        near_pairs=near_pairs, semantic_texts=semantic_texts, count_near=count_near, **reading(locals()),
     )  # fmt: skip
     report(result, form, out, html)
-    if fail_over is not None and (result.share.estimate or 0.0) > fail_over:
+    if fail_over is not None and (result.counted_share or 0.0) > fail_over:
         raise typer.Exit(1)
 
 

@@ -3,84 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from audit.errors import ArgumentError
+from audit.grouping_choice import choose_columns
 from audit.grouping_files import GroupedFiles, group_files
 from audit.intervals import check_level, clopper_pearson
 from audit.labels import spelling_alarm
-from audit.results import Alarm, Estimate, Result
+from audit.leakage_lists import write_clean_test, write_leaked_rows
+from audit.leakage_near import find_near_leaks, rows_of
+from audit.leakage_results import Leak, LeakedItem, NearLeak
+from audit.near_duplicates import check_alike
+from audit.results import Alarm, Estimate
 from audit.results_base import RunSettings
 from audit.version import __version__
-from audit.writing import check_outputs, distinct, write_rows
+from audit.writing import check_outputs
 
 __all__ = ["Leak", "LeakedItem", "find_leaks"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeakedItem(Result):
-    """An item of both files: its rows (from 1, without the header) and, if they were named, labels in each."""
-
-    item: tuple[str, ...]
-    train_rows: tuple[int, ...]
-    test_rows: tuple[int, ...]
-    train_labels: tuple[str, ...]
-    test_labels: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Leak(Result):
-    """What of the test file stands in the training file.
-
-    ``share`` is the share of the test file's rows whose item is in the training file. It is a count, not an
-    estimate: its limits (Clopper-Pearson) speak of further files drawn the same way. ``disagreement`` is the chance
-    that the labels of a leaked item differ between the files, each item once. Remembering the training labels
-    gives ``remembered`` of the leaked test rows right: the most frequent label of the item, one of them at random
-    where several are.
-    """
-
-    train_rows: int
-    test_rows: int
-    items: int
-    leaked_rows: int
-    share: Estimate
-    labelled: bool
-    disagreement: Estimate
-    remembered: float | None
-    repeated_in_test: int
-    alarms: tuple[Alarm, ...]
-    examples: tuple[LeakedItem, ...]
-    verdict: str
-    settings: RunSettings
-
-    def summary(self) -> str:
-        """The finding in a few lines of text."""
-        lines = [self.verdict, ""]
-        lines.append(f"rows: {self.train_rows:,} to train on, {self.test_rows:,} to test on")
-        lines.append(f"leaked: {self.leaked_rows:,} test rows of {self.items:,} items, {self.share.text()}")
-        if self.disagreement.estimate is not None:
-            lines.append(f"labels of a leaked item differ between the files: d {self.disagreement.text()}")
-        if self.remembered is not None:
-            lines.append(
-                f"remembering the training labels gets {self.remembered:.3f} of the leaked test rows right"
-            )
-        if self.repeated_in_test:
-            lines.append(f"{self.repeated_in_test:,} test rows repeat an item of another test row")
-        for one in self.examples[:3]:
-            text = " | ".join(one.item)
-            cut = text if len(text) <= 70 else text[:69] + "…"
-            lines.append(f"  test row {one.test_rows[0]} = train row {one.train_rows[0]}: {cut!r}")
-        lines += [f"! {alarm.message}: {alarm.action}" for alarm in self.alarms]
-        return "\n".join(lines)
 
 
 def find_leaks(
     train: Any,
     test: Any,
     *,
-    item: Sequence[str],
+    item: Sequence[str] = (),
     label: str | None = None,
     label_test: str | None = None,
     missing: Sequence[str] = (),
@@ -88,6 +35,13 @@ def find_leaks(
     level: float = 0.95,
     show: int = 20,
     out: str | Path | None = None,
+    clean: str | Path | None = None,
+    near: float | None = None,
+    semantic: float | None = None,
+    near_pairs: int = 5_000_000,
+    semantic_texts: int = 200_000,
+    count_near: bool = False,
+    seed: int = 0,
     **reading: Any,
 ) -> Leak:
     """Find the items of ``test`` that stand in ``train`` too.
@@ -97,13 +51,22 @@ def find_leaks(
     train, test:
         What :func:`audit.reading.open_table` reads.
     item:
-        The columns that make an item, of the same names in both files.
+        The columns that make an item, of the same names in both files; guessed from the first if not given.
     label, label_test:
         The label columns, if the labels are to be compared; the second where its name differs.
     missing, normalise, level, reading:
         As in :func:`audit.duplicates.audit_duplicates`.
     show, out:
         Leaked items kept in the result; a file (.csv, .jsonl, .parquet ...) for every leaked row of the test file.
+    near, semantic:
+        Also look for test texts that are so much alike a training text in their characters (Jaccard similarity of
+        runs of five, 0.5 to below 1) or in their words (cosine, above 0 to 1); see :mod:`audit.near_duplicates`.
+    near_pairs, semantic_texts, seed:
+        The most pairs and texts that these look at; the seed of their random draws.
+    count_near:
+        Whether near rows count as leaked ones do for ``counted_rows`` and ``clean``.
+    clean:
+        A file for the test file without the rows that count.
 
     Raises
     ------
@@ -117,9 +80,14 @@ def find_leaks(
         )
     if not 0 <= show <= 10**9:
         raise ArgumentError(f"show is {show}: give 0 to a billion leaked items to show")
-    if out is not None:
-        for source in (train, test):
-            check_outputs(source, out)
+    check_outputs([train, test], out, clean)
+    check_alike(test, near=near, semantic=semantic, most=near_pairs)
+    if count_near and near is None and semantic is None:
+        raise ArgumentError("--count-near counts what --near or --semantic finds: give one of them")
+    if clean is not None and isinstance(test, str) and test == "-":
+        raise ArgumentError("--clean-test reads the test file twice: name it, in place of standard input")
+    chosen = choose_columns(train, item=item, label=label, with_label=False, **reading)
+    item = chosen.item
     with group_files(
         train, test, item=item, label=(label, (label_test or label) if label else None), second_label="--label-test",
         missing=missing, normalise=normalise, **reading,
@@ -130,8 +98,15 @@ def find_leaks(
         rows = files.labelled[1]
         differ, remembered = _labels(files) if label else (None, None)
         examples = tuple(_examples(files, len(item), show, labelled=label is not None))
+        by_characters, by_words, alike = find_near_leaks(
+            files, len(item), near=near, semantic=semantic, most=near_pairs, most_texts=semantic_texts, show=show,
+            level=level, seed=seed,
+        )  # fmt: skip
         if out is not None:
-            _write(files, out, item, labelled=label is not None)
+            write_leaked_rows(files, out, item, alike, labelled=label is not None)
+        counting = alike if count_near else []
+        counted = leaked + rows_of(files, [row.test for row in counting])
+        cleaned = None if clean is None else write_clean_test(files, test, clean, counting, **reading)
         total, sources = files.rows, files.sources
         spelled = spelling_alarm(files.classes) if label else None
     low, high = clopper_pearson(leaked, rows, level=level) if rows else (None, None)
@@ -143,11 +118,19 @@ def find_leaks(
     return Leak(
         train_rows=total[0], test_rows=total[1], items=items, leaked_rows=leaked, share=share,
         labelled=label is not None, disagreement=d, remembered=remembered, repeated_in_test=repeated,
-        alarms=(*_alarms(leaked, rows, d, items), *([spelled] if spelled else ())), examples=examples,
-        verdict=_verdict(leaked, rows, items),
+        alarms=(
+            *_alarms(leaked, rows, d, items), *_near_alarms(by_characters, by_words), *([spelled] if spelled else ()),
+        ),
+        examples=examples,
+        verdict=_verdict(leaked, rows, items), near=by_characters, semantic=by_words, counted_rows=counted,
+        counted_share=counted / rows if rows else None, cleaned=cleaned, notes=chosen.reasons,
         settings=RunSettings(
             sources=sources, item=tuple(item), labels=(label, label_test or label) if label else (),
-            options={"missing": tuple(missing), "normalise": normalise, "level": level}, version=__version__,
+            options={
+                "missing": tuple(missing), "normalise": normalise, "level": level, "near": near,
+                "semantic": semantic, "count_near": count_near or None,
+            },
+            version=__version__,
         ),
     )  # fmt: skip
 
@@ -195,21 +178,6 @@ def _examples(files: GroupedFiles, width: int, show: int, *, labelled: bool) -> 
     ]  # fmt: skip
 
 
-def _write(files: GroupedFiles, out: str | Path, item: Sequence[str], *, labelled: bool) -> None:
-    texts = ", ".join(f"t{k}" for k in range(len(item)))
-    train = (
-        "SELECT g, string_agg(row + 1, ' ' ORDER BY row) AS rows, string_agg(label, ' | ' ORDER BY row) AS labels "
-        "FROM votes WHERE side = 'first' GROUP BY g"
-    )
-    own, theirs = ("label, ", ", labels") if labelled else ("", "")
-    found = files.con.execute(
-        f"SELECT row + 1, {texts}, {own}rows{theirs} FROM {_TEST} JOIN ({train}) USING (g) "
-        "JOIN given USING (side, row, label) ORDER BY row"
-    ).fetchall()
-    labels = (("test_label",), ("train_labels",)) if labelled else ((), ())
-    write_rows(out, distinct(["test_row", *item, *labels[0], "train_rows", *labels[1]]), found)
-
-
 def _alarms(leaked: int, rows: int, d: Estimate, items: int) -> list[Alarm]:
     found = []
     if leaked:
@@ -217,7 +185,8 @@ def _alarms(leaked: int, rows: int, d: Estimate, items: int) -> list[Alarm]:
             code="leaked",
             severity="warning",
             message=f"{leaked:,} of {rows:,} test rows were trained on: a score on them is memory",
-                action="take their items out of the training file, or score without them (--rows lists them)",
+                action="take their items out of the training file, or score without them (--rows lists them, "
+            "--clean-test writes the test file without them)",
             figures={"rows": leaked, "share": leaked / rows},
         ))  # fmt: skip
     if d.low is not None and d.estimate is not None and items >= 20 and d.estimate == 0.0:
@@ -230,6 +199,20 @@ def _alarms(leaked: int, rows: int, d: Estimate, items: int) -> list[Alarm]:
             figures={"items": items},
         ))  # fmt: skip
     return found
+
+
+def _near_alarms(*parts: NearLeak | None) -> list[Alarm]:
+    """A note for each search that found anything that texts taken at random do not show as well."""
+    return [
+        Alarm(
+            code="near_leak", severity="note",
+            message=f"{part.rows:,} test rows are nearly a training text {part.alike} ({part.threshold:g} or more)",
+            action="read some (--rows lists them): --count-near counts them as leaked for --fail-over and --clean-test",
+            figures={"rows": part.rows, "threshold": part.threshold},
+        )
+        for part in parts
+        if part is not None and part.rows and (part.background is None or part.background < part.threshold)
+    ]  # fmt: skip
 
 
 def _verdict(leaked: int, rows: int, items: int) -> str:

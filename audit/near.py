@@ -138,7 +138,14 @@ def sketch(texts: Sequence[str], *, threshold: float, seed: int = 0) -> Sketches
     return Sketches(sets=sets, values=values, bands=bands)
 
 
-def near_pairs(sketches: Sketches, *, threshold: float, most: int = 5_000_000, seed: int = 0) -> Pairs:
+def near_pairs(
+    sketches: Sketches,
+    *,
+    threshold: float,
+    most: int = 5_000_000,
+    seed: int = 0,
+    across: IntArray | None = None,
+) -> Pairs:
     """The pairs of texts at least ``threshold`` alike.
 
     Parameters
@@ -149,6 +156,8 @@ def near_pairs(sketches: Sketches, *, threshold: float, most: int = 5_000_000, s
         The least Jaccard similarity.
     most:
         The most pairs that are looked at.
+    across:
+        A number for each text, shape (N,): only pairs of texts with other numbers are looked at.
 
     Raises
     ------
@@ -166,6 +175,8 @@ def near_pairs(sketches: Sketches, *, threshold: float, most: int = 5_000_000, s
     n, sampled, found = len(sketches.values), False, np.zeros(0, np.int64)
     for key in keys:
         codes, cut = _bucket_pairs(key, order)
+        if across is not None:
+            codes = codes[across[codes // n] != across[codes % n]]
         sampled |= cut
         found = np.union1d(found, codes)
         if len(found) > most:

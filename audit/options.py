@@ -28,18 +28,6 @@ Item = Annotated[
 Label = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="The label column (guessed if not given).")
 ]
-# Of commands that guess nothing.
-NamedItem = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--item",
-        metavar="COLUMNS",
-        help="Column(s) that make an item: its text or id. Commas or repeats; needed.",
-    ),
-]
-NamedLabel = Annotated[
-    str | None, typer.Option("--label", metavar="COLUMN", help="The label column; needed.")
-]
 LabelColumns = Annotated[
     list[str] | None,
     typer.Option("--label-columns", metavar="COLUMNS", help="Wide form: one vote a column, one item a row."),

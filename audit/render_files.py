@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from audit import render_words as words
 from audit.comparing_results import FileComparison, Moved, Side
-from audit.leakage import Leak
+from audit.leakage_results import Leak
 from audit.render_methods import METHODS, Method
 from audit.render_page import Figure, Page, Row, Section, SectionTable, item_text, settings_rows, with_limits
 from audit.results import Estimate
@@ -221,18 +221,40 @@ def leak_page(result: Leak) -> Page:
                 or ("" if result.labelled else "no label column was named"),
             ),
         ),
-        sentences=(
-            f"{words.integer(result.repeated_in_test)} test rows repeat an item of another test row.",
-        ) if result.repeated_in_test else (),
-        caution=(
-            "Texts that are alike but not equal after normalisation are not found: audit dupes --near looks for them."
-        ),
-        sections=(_shares(result), *_items(result)),
+        sentences=tuple(_leak_sentences(result)),
+        caution=result.caution,
+        sections=(_shares(result), *_items(result), *_near(result)),
         alarms=result.alarms,
         methods=_LEAKED,
         settings=settings_rows(result.settings),
         version=result.settings.version,
     )  # fmt: skip
+
+
+def _leak_sentences(result: Leak) -> Iterator[str]:
+    if result.repeated_in_test:
+        yield f"{words.integer(result.repeated_in_test)} test rows repeat an item of another test row."
+    yield from (f"{note}." for note in result.notes)
+    if result.cleaned is not None:
+        yield result.cleaned.sentence
+
+
+def _near(result: Leak) -> Iterator[Section]:
+    for part, anchor, title in (
+        (result.near, "near", "Near texts"), (result.semantic, "semantic", "Near texts by their words"),
+    ):  # fmt: skip
+        if part is None:
+            continue
+        rows = tuple(
+            Row(
+                names=(item_text(one.item), item_text(one.train_item)),
+                values=(words.number(one.similarity), _rows(one.test_rows), _rows(one.train_rows)),
+            )
+            for one in part.examples
+        )
+        head = ("test item", "the most alike training item", "alike", "test rows", "training rows")
+        tables = (SectionTable(head=head, rows=rows),) if rows else ()
+        yield Section(anchor=anchor, title=title, sentences=(f"{part.sentence}.",), tables=tables)
 
 
 def _shares(result: Leak) -> Section:
