@@ -16,7 +16,7 @@ from audit.homogeneity import compare_contrast, inside_and_outside
 from audit.patterns import PairContrast
 from audit.results import Alarm
 
-__all__ = ["raise_alarms"]
+__all__ = ["agrees_more", "looks_copied", "raise_alarms"]
 
 #: Tests behind an alarm use this level: a clean file with a handful of columns should raise none.
 _SIGNIFICANT = 0.005
@@ -85,7 +85,7 @@ def _copies(evidence: Evidence) -> Iterator[Alarm]:
         return
     p_value, severity = None, "warning"
     if not copies.by_row_id:
-        if copies.contrast is None or not _looks_copied(copies.contrast):
+        if copies.contrast is None or not looks_copied(copies.contrast):
             return
         p_value = compare_contrast(copies.contrast)
         severity = "note" if _never_differ(copies.contrast) else "warning"
@@ -144,14 +144,14 @@ def _row_ids(evidence: Evidence) -> Iterator[Alarm]:
     )
 
 
-def _looks_copied(contrast: PairContrast) -> bool:
+def looks_copied(contrast: PairContrast) -> bool:
     """Rows equal in all other columns agree more than the other pairs, or there are no other pairs."""
     inside = int((contrast.inside_pairs > 0) @ contrast.items)
     if _never_differ(contrast):
         return inside >= _FEW_ITEMS and not contrast.inside_conflicts @ contrast.items
     if inside < _FEWEST_COPIES:
         return False
-    return _agrees_more(contrast) is not None
+    return agrees_more(contrast) is not None
 
 
 def _never_differ(contrast: PairContrast) -> bool:
@@ -159,7 +159,7 @@ def _never_differ(contrast: PairContrast) -> bool:
     return not contrast.outside_pairs @ contrast.items
 
 
-def _agrees_more(contrast: PairContrast) -> tuple[float, float, float] | None:
+def agrees_more(contrast: PairContrast) -> tuple[float, float, float] | None:
     """(d inside, d outside, p) when pairs inside agree clearly more than pairs outside, else None."""
     inside, outside = inside_and_outside(contrast)
     p_value = compare_contrast(contrast)
@@ -178,7 +178,7 @@ def _dependence(evidence: Evidence) -> Iterator[Alarm]:
         "same minute": ("repeats given in the same minute", apart),
     }  # fmt: skip
     for code, (column, contrast) in evidence.contrasts.items():
-        found = _agrees_more(contrast) if code in words else None
+        found = agrees_more(contrast) if code in words else None
         if found is None:
             continue
         inside, outside, p_value = found

@@ -10,15 +10,15 @@ import numpy as np
 from audit.evidence import Evidence
 from audit.label_looks import likely_order, likely_separator
 from audit.labels import likely_typos, no_labels
-from audit.numeric import value_scores
+from audit.numeric import as_number, value_scores
 from audit.patterns import FloatArray
 from audit.results import Alarm
 
-__all__ = ["ABSENT", "CHECKS", "NUMBERS", "ORDER", "SETS", "TYPOS", "typos"]
+__all__ = ["ABSENT", "CHECKS", "NUMBERS", "ORDER", "SETS", "SPELLINGS", "TYPOS", "spellings", "typos"]
 
 #: Codes of alarms that other kinds of labels do without, or raise by themselves.
 NUMBERS, TYPOS, ABSENT = "numbers as classes", "label typos", "labels that may mean none"
-SETS, ORDER = "sets as classes", "grades as classes"
+SETS, ORDER, SPELLINGS = "sets as classes", "grades as classes", "label spellings"
 
 #: So many different numbers, some with a fraction, are measurements. Whole numbers may be codes of classes: they need
 #: more, gaps between them, and conflicts that lie this much closer together than different labels do by chance.
@@ -33,16 +33,20 @@ _FAIR = 0.3
 
 
 def _spellings(evidence: Evidence) -> Iterator[Alarm]:
-    if evidence.spellings and not evidence.merged:
-        listed = "; ".join(
-            "{" + ", ".join(repr(name) for name in names) + "}" for names in evidence.spellings
-        )
+    if not evidence.merged:
+        yield from spellings(evidence.spellings)
+
+
+def spellings(variants: Sequence[Sequence[str]]) -> Iterator[Alarm]:
+    """The alarm that groups of names may be spellings of one."""
+    if variants:
+        listed = "; ".join("{" + ", ".join(repr(name) for name in names) + "}" for names in variants)
         yield Alarm(
-            code="label spellings",
+            code=SPELLINGS,
             severity="warning",
             message=f"Label spellings: {listed} may be the same class, and count as different ones here.",
             action="--merge-labels merges them",
-            figures={"variants": [list(names) for names in evidence.spellings]},
+            figures={"variants": [list(names) for names in variants]},
         )
 
 
@@ -147,11 +151,8 @@ def _grades(evidence: Evidence) -> Iterator[Alarm]:
 
 def _finite(classes: Sequence[str]) -> FloatArray | None:
     """The labels as finite numbers, or None."""
-    try:
-        values = np.array([float(name) for name in classes])
-    except ValueError:
-        return None
-    return values if np.all(np.isfinite(values)) else None
+    values = [value for name in classes if (value := as_number(name)) is not None]
+    return np.array(values) if len(values) == len(classes) else None
 
 
 def _closer(evidence: Evidence, values: FloatArray) -> float | None:

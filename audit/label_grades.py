@@ -15,7 +15,7 @@ from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
 from audit.grouping import Repeats
 from audit.label_sets import retold
-from audit.numeric import pair_distance, value_scores, weighted_kappa
+from audit.numeric import as_number, pair_distance, value_scores, weighted_kappa
 from audit.offsets import AnnotatorOffsets, offset_alarm, offsets_of
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import AuditResult, Ceiling, Estimate, Result, Verdict
@@ -89,7 +89,7 @@ def audit_ordinal(source: Any, *, classes: Sequence[str] | None = None, **option
     kappa = weighted_kappa(scores, level=result.settings.level)
     stopped = any(alarm.severity == "stop" for alarm in result.alarms)
     top = Estimate(estimate=None, method="none") if stopped else kappa_ceiling(kappa)
-    distance = pair_distance(scores, level=result.settings.level)
+    distance = pair_distance(scores, level=result.settings.level, largest=max(1.0, len(order) - 1.0))
     return OrdinalAudit(
         audit=replace(result, verdict=_verdict(result, kappa, top, distance)), order=order, weighted_kappa=kappa,
         kappa_ceiling=top, distance=distance, adjacent=float(pairs[1]) / conflicts if conflicts else None,
@@ -131,15 +131,12 @@ def _verdict(result: AuditResult, kappa: Estimate, top: Estimate, distance: Esti
 
 
 def _numeric_order(classes: Sequence[str]) -> tuple[str, ...]:
-    try:
-        values = [float(name) for name in classes]
-        if not all(map(math.isfinite, values)):
-            raise ValueError("a grade is infinite or no number")
-    except ValueError as error:
+    values = [value for name in classes if (value := as_number(name)) is not None]
+    if len(values) < len(classes):
         raise ArgumentError(
             "grades that are no numbers have no order of their own: name it from the lowest to the highest, such as "
             "--classes low,middle,high"
-        ) from error
+        )
     order = sorted(range(len(values)), key=values.__getitem__)
     for below, above in pairwise(order):
         if values[below] == values[above]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from audit.alarms_numbers import raise_numeric_alarms, unlike_spread
 from audit.columns import ChosenColumns, check_roles, guess
 from audit.errors import InputError
 from audit.grouping import Columns, Repeats, group
 from audit.intervals import check_level
-from audit.numeric import ValueScores, intraclass, noise_variance, pair_distance, value_scores
+from audit.numeric import ValueScores, as_number, intraclass, noise_variance, pair_distance, value_scores
 from audit.offsets import AnnotatorOffsets, offset_alarm, offsets_of
 from audit.patterns import FloatArray
 from audit.reading import open_table
@@ -118,6 +118,7 @@ def audit_numeric(
         offsets = None
         if annotator is not None:
             offsets = offsets_of(repeats.annotator_votes(), values, level=level)
+        alarms = raise_numeric_alarms(repeats, values, scores)
         rows, absent, items = repeats.rows, repeats.missing_label, repeats.items_total
         name = table.report.source
         data = DataSummary(
@@ -141,7 +142,7 @@ def audit_numeric(
     file = 1.0 - variance.estimate / whole if variance.estimate is not None and whole > 0 else None
     half = None if distance.estimate is None else distance.estimate / 2.0
     told = None if offsets is None else offset_alarm(offsets)
-    alarms = (*((told,) if told is not None else ()), *_numeric_alarms(scores))
+    alarms = (*((told,) if told is not None else ()), *alarms, *unlike_spread(ratio, file))
     return NumericAudit(
         verdict=compose_numeric_verdict(
             noise=noise, ratio=ratio, file=file, repeats=repeated, reason=reason, alarms=alarms
@@ -173,17 +174,16 @@ _LARGEST = 1e70
 def _numbers(repeats: Repeats, name: str) -> FloatArray:
     values = np.full(len(repeats.classes), math.nan)
     for place, text in enumerate(repeats.classes):
-        try:
-            values[place] = float(text)
-        except ValueError:
-            values[place] = math.nan
-        if not math.isfinite(values[place]):
-            hint = (
-                "write it with a point"
-                if "," in text
-                else "leave it out with --missing, or drop --kind numeric"
+        value = as_number(text)
+        if value is None:
+            hint = next(
+                (way for sign, way in ((",", "with a point"), ("_", "without _")) if sign in text), None
             )
-            raise InputError(f"{name}: the label {text!r} is no finite number: {hint}")
+            raise InputError(
+                f"{name}: the label {text!r} is no finite number: "
+                + (f"write it {hint}" if hint else "leave it out with --missing, or drop --kind numeric")
+            )
+        values[place] = value
     largest = float(np.abs(values).max(initial=0.0))
     if largest and not 1.0 / _LARGEST < largest < _LARGEST:
         raise InputError(
@@ -221,40 +221,3 @@ def _by_value(scores: ValueScores, level: float) -> Iterator[NoiseBin]:
             low=float(means[part == one].min()), high=float(means[part == one].max()), items=int(inside.total),
             noise_sd=_rooted(noise_variance(inside, level=level)),
         )  # fmt: skip
-
-
-#: A hundredth of the items may hold this much of the noise variance before the audit says that few decide it.
-_FEW_HOLD = 0.5
-_LEAST_ITEMS = 100
-#: Noise and level go together when their rank correlation is at least this, and is no chance.
-_WITH_LEVEL = 0.2
-
-
-def _numeric_alarms(scores: ValueScores) -> list[Alarm]:
-    found: list[Alarm] = []
-    summed = scores.variances * scores.items
-    if scores.total < _LEAST_ITEMS or summed.sum() == 0.0:
-        return found
-    order = np.argsort(-scores.variances)
-    first = np.cumsum(scores.items[order]) <= max(1.0, scores.total / 100.0)
-    held = float(summed[order][first].sum() / summed.sum())
-    if held > _FEW_HOLD:
-        found.append(Alarm(
-            code="few_items_hold_the_noise", severity="warning",
-            message=f"1% of the items hold {held:.0%} of the noise variance: outliers or slips decide σ",
-            action="look at the items whose labels are furthest apart; read the MAE floor, which they move less",
-            figures={"share": held},
-        ))  # fmt: skip
-    index = np.repeat(np.arange(len(scores.items)), np.minimum(scores.items, 1_000).astype(np.int64))
-    if len(index) > 2 and np.ptp(scores.means) > 0 and np.ptp(scores.variances) > 0:
-        rank = stats.spearmanr(scores.means[index], scores.variances[index])
-        rho, p_value = float(rank.statistic), float(rank.pvalue)
-        if abs(rho) >= _WITH_LEVEL and p_value < 0.001:
-            way = "grows" if rho > 0 else "falls"
-            found.append(Alarm(
-                code="noise_follows_the_level", severity="note",
-                message=f"the noise {way} with the value (rank correlation {rho:+.2f}): one σ does not fit all",
-                action="audit the logarithm of the label, or bands of its size",
-                figures={"rank_correlation": rho, "p_value": p_value},
-            ))  # fmt: skip
-    return found

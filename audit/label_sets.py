@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from audit.alarms_labels import ABSENT, NUMBERS, ORDER, SETS, TYPOS, typos
-from audit.breakdowns import mean_disagreement
+from audit.alarms_labels import ABSENT, NUMBERS, ORDER, SETS, SPELLINGS, TYPOS, spellings, typos
+from audit.breakdowns import interval_kind, mean_disagreement
 from audit.ceiling import ceiling_band
 from audit.columns import ROLES, check_roles, guess
-from audit.disagreement import estimate_disagreement
+from audit.disagreement import estimate_disagreement, item_mean
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
+from audit.evidence import deduplicated
 from audit.fliprate import estimate_flip_rate
 from audit.grouping import Columns, group
 from audit.label_looks import likely_separator
+from audit.labels import merged_names, spelling_variants
 from audit.moments import moment_bounds
-from audit.numeric import ValueScores, pair_distance
-from audit.patterns import CountPatterns
+from audit.patterns import CountPatterns, FloatArray
 from audit.reading import HOW_TO_READ, open_table
 from audit.results import Alarm, AuditResult, Ceiling, Disagreement, Estimate, FlipRate, Result
 from audit.verdict import compose_verdict
@@ -109,9 +111,14 @@ def audit_tags(
         frame = pd.DataFrame(cells, columns=list(table.columns), dtype=object)
     options.update(item=chosen.item, label=chosen.label)
     label = str(chosen.label)
-    frame[label] = [_canonical(cell, sep) or empty_set for cell in frame[label]]
-    if empty_set is not None and options.get("classes"):
-        options["classes"] = tuple(dict.fromkeys((*options["classes"], empty_set)))
+    spelt = _spellings(frame[label], sep) if options.get("merge_labels") else {}
+    frame[label] = [_canonical(cell, sep, spelt) or empty_set for cell in frame[label]]
+    options["missing"] = tuple(_canonical(name, sep, spelt) or name for name in options.get("missing") or ())
+    if options.get("classes"):
+        declared = (_canonical(name, sep, spelt) or name for name in options["classes"])
+        options["classes"] = tuple(
+            dict.fromkeys((*declared, *([empty_set] if empty_set is not None else ())))
+        )
     result = audit_duplicates(frame, **options)
     form: dict[str, Any] = {
         "source": told.source,
@@ -135,18 +142,21 @@ def audit_tags(
     ranked = sorted(given, key=lambda tag: (-given[tag], tag))
     # Sets that differ in a letter are different sets, and "none" is the empty one.
     odd = (
-        *typos(ranked, [given[tag] for tag in ranked]), *_unparted(result, sep), *_emptied(frame, result, options),
+        *typos(ranked, [given[tag] for tag in ranked]), *spellings(spelling_variants(ranked)), *_unparted(result, sep),
+        *_emptied(frame, result, options),
     )  # fmt: skip
-    result = retold(result, without=(NUMBERS, TYPOS, ABSENT, SETS, ORDER), more=odd)
+    result = retold(result, without=(NUMBERS, TYPOS, ABSENT, SETS, ORDER, SPELLINGS), more=odd)
     # Of exact sets there are too many, and each tag is told by itself.
     result = replace(result, by={name: parts for name, parts in result.by.items() if name != "class"})
     total = sum(result.data.class_rows)
     settings = result.settings
+    drawn: dict[str, Any] = {"level": settings.level, "draws": settings.draws, "seed": settings.seed}
+    refused = deduplicated(patterns, np.array(result.data.class_rows, np.int64))
     parts = []
     for tag in ranked[:most]:
         binary = _collapsed(patterns, [tag in tags for tags in sets])
-        d = estimate_disagreement(binary, level=settings.level, draws=settings.draws, seed=settings.seed)
-        rate = estimate_flip_rate(d, classes=2)
+        d = estimate_disagreement(binary, interval=interval_kind(settings), **drawn)
+        rate = estimate_flip_rate(d, classes=2, refused=refused)
         share = given[tag] / total
         band = replace(
             ceiling_band(d, rate, minority_share=min(share, 1.0 - share)),
@@ -155,7 +165,7 @@ def audit_tags(
         parts.append(TagAudit(tag=tag, share=share, disagreement=d, flip_rate=rate, ceiling=band))
     return TagsAudit(
         audit=result, tags=tuple(parts), left_out=max(0, len(ranked) - most),
-        distance=_jaccard(patterns.repeated, sets, settings.level),
+        distance=item_mean(_jaccard(patterns.repeated, sets), patterns.repeated.items, **drawn),
     )  # fmt: skip
 
 
@@ -171,9 +181,19 @@ def retold(result: AuditResult, *, without: Sequence[str], more: Sequence[Alarm]
     return replace(result, alarms=alarms, verdict=verdict)
 
 
-def _canonical(cell: Any, sep: str) -> str | None:
-    tags = sorted({tag.strip() for tag in str(cell).split(sep)} - {""}) if cell is not None else []
-    return sep.join(tags) or None
+def _tags(cell: Any, sep: str) -> set[str]:
+    return set() if cell is None else {tag.strip() for tag in str(cell).split(sep)} - {""}
+
+
+def _canonical(cell: Any, sep: str, spelt: Mapping[str, str]) -> str | None:
+    """A set written in one way, its tags as ``spelt``; None for the empty one."""
+    return sep.join(sorted({spelt.get(tag, tag) for tag in _tags(cell, sep)})) or None
+
+
+def _spellings(cells: Iterable[Any], sep: str) -> dict[str, str]:
+    """For each tag its most frequent spelling, whatever sets it stands in."""
+    counts = Counter(tag for cell in cells for tag in _tags(cell, sep))
+    return merged_names(sorted(counts), [counts[tag] for tag in sorted(counts)])
 
 
 def _unparted(result: AuditResult, sep: str) -> Iterator[Alarm]:
@@ -250,8 +270,8 @@ def _collapsed(patterns: CountPatterns, given: Sequence[bool]) -> CountPatterns:
     )
 
 
-def _jaccard(patterns: CountPatterns, sets: Sequence[frozenset[str]], level: float) -> Estimate:
-    """Mean of 1 - |A ∩ B|/|A ∪ B| of two sets of an item, each item once; limits of :func:`pair_distance`."""
+def _jaccard(patterns: CountPatterns, sets: Sequence[frozenset[str]]) -> FloatArray:
+    """The mean of 1 - |A ∩ B|/|A ∪ B| over pairs of sets of an item, for each repeated pattern."""
     distances = np.zeros(len(patterns.items))
     for row in range(len(patterns.items)):
         places = slice(patterns.counts.indptr[row], patterns.counts.indptr[row + 1])
@@ -259,9 +279,4 @@ def _jaccard(patterns: CountPatterns, sets: Sequence[frozenset[str]], level: flo
         for k, (a, n) in enumerate(here):
             for b, m in here[k + 1 :]:
                 distances[row] += n * m * (1.0 - len(sets[a] & sets[b]) / len(sets[a] | sets[b]))
-    distances /= np.maximum(patterns.pairs, 1)
-    none = np.zeros(len(distances))
-    items = patterns.items.astype(np.float64)
-    return pair_distance(
-        ValueScores(items=items, sizes=none, means=none, variances=none, distances=distances), level=level
-    )
+    return distances / np.maximum(patterns.pairs, 1)

@@ -30,7 +30,15 @@ from audit.intervals import check_level
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import Estimate
 
-__all__ = ["ValueScores", "intraclass", "noise_variance", "pair_distance", "value_scores", "weighted_kappa"]
+__all__ = [
+    "ValueScores",
+    "as_number",
+    "intraclass",
+    "noise_variance",
+    "pair_distance",
+    "value_scores",
+    "weighted_kappa",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +61,15 @@ class ValueScores:
     def mean(self, scores: FloatArray) -> float:
         """The mean of a score over items, each once."""
         return float(scores @ self.items) / self.total
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that a label is, or None. ``1_000`` is none: it may be a code as well as a thousand."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and "_" not in text else None
 
 
 def value_scores(patterns: CountPatterns, values: FloatArray) -> ValueScores:
