@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from audit.alarms_labels import NUMBERS, ORDER
+from audit.alarms_offsets import offset_alarm
 from audit.duplicates import audit_duplicates
 from audit.errors import ArgumentError
 from audit.grouping import Repeats
 from audit.label_sets import retold
 from audit.numeric import as_number, pair_distance, value_scores, weighted_kappa
-from audit.offsets import AnnotatorOffsets, offset_alarm, offsets_of
+from audit.offsets import AnnotatorOffsets, offsets_of
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import AuditResult, Ceiling, Estimate, Result, Verdict
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from audit.alarms_numbers import raise_numeric_alarms, unlike_spread
+from audit.alarms_offsets import offset_alarm
 from audit.columns import ChosenColumns, check_roles, guess
 from audit.errors import InputError
 from audit.grouping import Columns, Repeats, group
 from audit.intervals import check_level
 from audit.numeric import ValueScores, as_number, intraclass, noise_variance, pair_distance, value_scores
-from audit.offsets import AnnotatorOffsets, offset_alarm, offsets_of
+from audit.offsets import AnnotatorOffsets, offsets_of
 from audit.patterns import FloatArray
 from audit.reading import open_table
 from audit.results import SCHEMA_VERSION, Alarm, DataSummary, Estimate, Result, Verdict

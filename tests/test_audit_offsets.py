@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from audit.alarms_offsets import offset_alarm, standing_out
 from audit.errors import ColumnError
 from audit.label_grades import audit_ordinal, kappa_ceiling
 from audit.label_numbers import audit_numeric
-from audit.offsets import AnnotatorOffsets, annotator_offsets, holm, offset_alarm, standing_out
+from audit.offsets import AnnotatorOffsets, annotator_offsets, holm
 from audit.render import render
 from audit.results import Estimate
 from tests.command import run
