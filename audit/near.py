@@ -123,7 +123,7 @@ def sketch(texts: Sequence[str], *, threshold: float, seed: int = 0) -> Sketches
     try:
         from rensa import RMinHash
     except ImportError as error:
-        raise MissingExtraError("audit dupes --near", extra="near") from error
+        raise MissingExtraError("--near", extra="near") from error
     sets = shingle_sets(texts)
     wanted = bands.bands * bands.rows
     parts = []

@@ -13,9 +13,10 @@ from audit.label_grades import OrdinalAudit
 from audit.label_numbers import NumericAudit
 from audit.label_sets import TagsAudit
 from audit.leakage import Leak
-from audit.render_files import comparison_page, leak_page
+from audit.render_files import comparison_page
 from audit.render_issues import issues_page
 from audit.render_kinds import numeric_page, ordinal_sections, tags_sections
+from audit.render_leak import leak_page
 from audit.render_page import Page, Section
 from audit.results import AuditResult, Result
 

@@ -1,4 +1,4 @@
-"""Reports over two files: labels before and after, and test items that stand in the training file."""
+"""The report of ``audit compare``: d before and after, the change, what moved, and the table of labels."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from audit import render_words as words
 from audit.comparing_results import FileComparison, Moved, Side
-from audit.leakage_results import Leak
 from audit.render_methods import METHODS, Method
-from audit.render_page import Figure, Page, Row, Section, SectionTable, item_text, settings_rows, with_limits
+from audit.render_page import Figure, Page, Row, Section, SectionTable, settings_rows, with_limits
 from audit.results import Estimate
 
-__all__ = ["comparison_page", "leak_page"]
+__all__ = ["comparison_page"]
 
 #: Classes that a square table shows; with more, the most frequent moves are listed.
 _SQUARE, _MOVES_SHOWN = 8, 50
@@ -37,23 +36,6 @@ _COMPARED = (
         source="Bowker, J. Am. Stat. Assoc. 43 (1948) 572–574; intervals of shares: Wilson",
     ),
 )
-_LEAKED = (
-    Method(
-        name="Leaked rows",
-        sentence=(
-            "Test rows whose item, brought to its normal form, stands in the training file. The share is a count of "
-            "this file; its interval speaks of further files drawn the same way."
-        ),
-        source="Clopper & Pearson, Biometrika 26 (1934) 404–413",
-    ),
-    Method(
-        name="Labels of leaked items",
-        sentence=(
-            "The chance that a label drawn from the training file and one drawn from the test file differ, each leaked "
-            "item once. Remembering: the most frequent training label of the item is the answer to each test row."
-        ),
-    ),
-)  # fmt: skip
 
 
 def comparison_page(result: FileComparison) -> Page:
@@ -66,8 +48,10 @@ def comparison_page(result: FileComparison) -> Page:
         source=f"{before} → {after}",
         headline=result.verdict,
         figures=(
-            _d("d before", result.before.disagreement),
-            _d("d after", result.after.disagreement),
+            Figure(
+                name="d after", value=words.number(result.after.disagreement.estimate),
+                fine=f"before {words.number(result.before.disagreement.estimate)}",
+            ),
             Figure(
                 name="Change in d", value=_signed(result.difference.estimate),
                 fine=", ".join(part for part in (_signed_limits(result.difference), p) if part),
@@ -100,7 +84,7 @@ def _sides(result: FileComparison) -> Section:
     rows = [
         Row(
             values=(
-                name, with_limits(side.disagreement), with_limits(side.flip_rate), _band(side),
+                name, with_limits(side.disagreement), with_limits(side.flip_rate),
                 words.number(side.kappa), words.integer(side.conflicts), words.integer(side.items),
                 words.integer(side.rows),
             ),
@@ -108,8 +92,22 @@ def _sides(result: FileComparison) -> Section:
         )
         for name, side in (("before", result.before), ("after", result.after))
     ]  # fmt: skip
-    head = ("", "d", "flip rate ε", "1 − d to 1 − ε", "retest κ", "disagreeing", "items", "rows")
+    head = ("", "d", "flip rate ε", "retest κ", "disagreeing", "items", "rows")
     tables = [SectionTable(head=head, rows=tuple(rows))]
+    bands = [
+        Row(
+            values=(
+                name,
+                _band(side),
+                f"{words.number(side.ceiling.low)} to {words.number(side.ceiling.high)}",
+            )
+        )
+        for name, side in (("before", result.before), ("after", result.after))
+        if side.ceiling.lower is not None
+    ]
+    if bands:
+        named = ("accuracy ceiling", "1 − d to 1 − ε", "with sampling error")
+        tables.append(SectionTable(head=named, rows=tuple(bands)))
     if result.difference.estimate is not None:
         change = Row(
             values=("d after less d before", _change(result.difference), words.p_value(result.p_value)),
@@ -196,115 +194,8 @@ def _compared(result: FileComparison) -> str:
     return f"{words.integer(result.compared)} {result.unit} are compared."
 
 
-def leak_page(result: Leak) -> Page:
-    """The report of ``audit leak``."""
-    train, test = (words.file_name(name) for name in result.settings.sources)
-    return Page(
-        kicker="Leakage into the test file:",
-        source=f"{train} → {test}",
-        headline=result.verdict,
-        figures=(
-            Figure(
-                name="Leaked test rows", value=words.integer(result.leaked_rows),
-                fine=f"of {words.integer(result.test_rows)} rows to test on",
-            ),
-            Figure(
-                name="Share", value=words.number(result.share.estimate), fine=words.interval(result.share)
-            ),
-            Figure(
-                name="Items in both", value=words.integer(result.items),
-                fine=f"{words.integer(result.train_rows)} rows to train on",
-            ),
-            Figure(
-                name="Labels differ", value=words.number(result.disagreement.estimate),
-                fine=words.interval(result.disagreement)
-                or ("" if result.labelled else "no label column was named"),
-            ),
-        ),
-        sentences=tuple(_leak_sentences(result)),
-        caution=result.caution,
-        sections=(_shares(result), *_items(result), *_near(result)),
-        alarms=result.alarms,
-        methods=_LEAKED,
-        settings=settings_rows(result.settings),
-        version=result.settings.version,
-    )  # fmt: skip
-
-
-def _leak_sentences(result: Leak) -> Iterator[str]:
-    if result.repeated_in_test:
-        yield f"{words.integer(result.repeated_in_test)} test rows repeat an item of another test row."
-    yield from (f"{note}." for note in result.notes)
-    if result.cleaned is not None:
-        yield result.cleaned.sentence
-
-
-def _near(result: Leak) -> Iterator[Section]:
-    for part, anchor, title in (
-        (result.near, "near", "Near texts"), (result.semantic, "semantic", "Near texts by their words"),
-    ):  # fmt: skip
-        if part is None:
-            continue
-        rows = tuple(
-            Row(
-                names=(item_text(one.item), item_text(one.train_item)),
-                values=(words.number(one.similarity), _rows(one.test_rows), _rows(one.train_rows)),
-            )
-            for one in part.examples
-        )
-        head = ("test item", "the most alike training item", "alike", "test rows", "training rows")
-        tables = (SectionTable(head=head, rows=rows),) if rows else ()
-        yield Section(anchor=anchor, title=title, sentences=(f"{part.sentence}.",), tables=tables)
-
-
-def _shares(result: Leak) -> Section:
-    shares = [("test rows that were trained on", result.share)]
-    if result.disagreement.estimate is not None:
-        shares.append(("labels of a leaked item differ between the files", result.disagreement))
-    if result.remembered is not None:
-        known = Estimate(estimate=result.remembered)
-        shares.append(("leaked rows answered by remembering the training labels", known))
-    rows = tuple(Row(values=(name, with_limits(part)), drawn=part) for name, part in shares)
-    table = SectionTable(head=("", "share"), rows=rows, picture="the share with its interval")
-    return Section(anchor="shares", title="How much leaks", tables=(table,))
-
-
-def _items(result: Leak) -> Iterator[Section]:
-    if not result.examples:
-        return
-    rows = [
-        Row(
-            names=(
-                item_text(one.item),
-                *((_labels(one.train_labels), _labels(one.test_labels)) if result.labelled else ()),
-            ),
-            values=(_rows(one.train_rows), _rows(one.test_rows)),
-        )
-        for one in result.examples
-    ]  # fmt: skip
-    labels = ("label to train on", "label to test on") if result.labelled else ()
-    table = SectionTable(head=("item", *labels, "training rows", "test rows"), rows=tuple(rows))
-    told = (
-        f"{words.integer(len(result.examples))} of {words.integer(result.items)} items; --rows FILE writes every "
-        "leaked test row. Rows are counted from 1, without the header."
-    )
-    yield Section(anchor="items", title="Leaked items", sentences=(told,), tables=(table,))
-
-
-def _labels(labels: tuple[str, ...]) -> str:
-    return " · ".join(dict.fromkeys(labels))
-
-
-def _rows(rows: tuple[int, ...], most: int = 5) -> str:
-    return " ".join(map(str, rows[:most])) + (" …" if len(rows) > most else "")
-
-
 def _unmoved(result: FileComparison) -> int:
     return sum(row[k] for k, row in enumerate(result.confusion))
-
-
-def _d(name: str, part: Estimate) -> Figure:
-    return Figure(name=name, value=words.number(part.estimate), fine=words.interval(part))
 
 
 def _band(side: Side) -> str:

@@ -56,12 +56,15 @@ def issues_page(result: Issues) -> Page:
         sentences.append(
             f"{words.integer(result.without_probabilities)} labelled rows have no probabilities."
         )
+    headline, _, reading = result.verdict.partition(". ")
+    if reading:
+        sentences.insert(0, reading)
     if result.notes:
         sentences.append(f"Notes: {'; '.join(result.notes)}.")
     return Page(
         kicker="A model's view of the labels in",
         source=words.file_name(result.settings.sources[0]),
-        headline=result.verdict,
+        headline=f"{headline.rstrip('.')}.",
         figures=(
             _figure("Flip rate by the model", result.model_flip_rate),
             _figure("By the repeats", result.flip_rate),
