@@ -65,21 +65,17 @@ class LabelledRows:
 
     def given(self, wanted: IntArray) -> list[tuple[str, ...]]:
         """The item columns as they stand in the file, of the labelled rows ``wanted`` (numbers in 0 ... R-1)."""
-        con = self.files.con
-        con.register("wanted", pd.DataFrame({"place": np.arange(len(wanted)), "row": self.row[wanted]}))
-        names = ", ".join(f"coalesce(t{k}, '')" for k in range(self.width))
-        found = con.execute(
-            f"SELECT {names} FROM wanted JOIN given USING (row) WHERE side = 'first' ORDER BY place"
-        ).fetchall()
-        con.unregister("wanted")
-        return found
+        return self._told(wanted, ", ".join(f"coalesce(t{k}, '')" for k in range(self.width)))
 
     def ids(self, wanted: IntArray) -> list[tuple[str | None]]:
         """The row ids of the labelled rows ``wanted``, as they stand in the file."""
+        return self._told(wanted, "id")
+
+    def _told(self, wanted: IntArray, columns: str) -> list[Any]:
         con = self.files.con
         con.register("wanted", pd.DataFrame({"place": np.arange(len(wanted)), "row": self.row[wanted]}))
         found = con.execute(
-            "SELECT id FROM wanted JOIN given USING (row) WHERE side = 'first' ORDER BY place"
+            f"SELECT {columns} FROM wanted JOIN given USING (row) WHERE side = 'first' ORDER BY place"
         ).fetchall()
         con.unregister("wanted")
         return found
