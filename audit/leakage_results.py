@@ -66,6 +66,8 @@ class NearLeak(Result):
     @property
     def sentence(self) -> str:
         """The count in words, and what alike means."""
+        if not self.rows:
+            return f"no other test row is {self.threshold:g} alike or more to a training text, {self.alike}"
         told = (
             f"{self.rows:,} more test rows of {self.items:,} items are {self.threshold:g} alike or more to a training "
             f"text, {self.alike}, without being equal: {self.share.text()}"

@@ -89,7 +89,12 @@ def _near(result: Leak) -> Iterator[Section]:
         )
         head = ("test item", "the most alike training item", "alike", "test rows", "training rows")
         tables = (SectionTable(head=head, rows=rows),) if rows else ()
-        yield Section(anchor=anchor, title=title, sentences=(f"{part.sentence}.",), tables=tables)
+        yield Section(
+            anchor=anchor,
+            title=title,
+            sentences=(f"{part.sentence[0].upper()}{part.sentence[1:]}.",),
+            tables=tables,
+        )
 
 
 def _shares(result: Leak) -> Section:

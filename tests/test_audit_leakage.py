@@ -119,6 +119,9 @@ def test_a_near_text_that_is_repeated_counts_each_row_and_training_copies_none(t
     same = find_leaks(train, train, item=["text"], near=0.8)
     assert same.near is not None
     assert (same.leaked_rows, same.near.rows) == (3, 0), "what is equal is not near"
+    assert (
+        "no other test row is 0.8 alike or more to a training text, in their characters" in same.near.sentence
+    )
 
 
 def test_semantic_rows_are_told_apart(tmp_path: Path) -> None:
