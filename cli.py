@@ -95,6 +95,8 @@ def dupes(
     check_outputs([file, gold], out, html, conflicts, near_rows)
     if fail_under is not None:
         check_threshold(fail_under)
+    elif fail_on != "lower":
+        needed(None, "--fail-on names the end of the band that --fail-under is about: give that as well")
     options: dict[str, Any] = dict(
         item=names(item), label=label, label_columns=names(label_columns), counts=names(counts),
         row_id=row_id, annotator=annotator, time=time, split=split, by=names(by), classes=names(classes) or None,
@@ -261,6 +263,15 @@ def train(context: typer.Context) -> None:
 register(app)
 
 
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is Ctrl-C as DuckDB tells it: inside a query, or inside Python that it called."""
+    while error is not None:
+        if str(error) == "Query interrupted" or str(error).rstrip(": \n").endswith("\nKeyboardInterrupt"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def main() -> None:
     """Run the command line; turn the package's own errors into one line and an exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -278,9 +289,7 @@ def main() -> None:
         from audit.errors import AuditError
         from audit.render_words import visible
 
-        if (
-            isinstance(error, RuntimeError) and str(error) == "Query interrupted"
-        ):  # Ctrl-C, as DuckDB tells it
+        if _is_interrupt(error):
             typer.echo("audit: interrupted", err=True)
             sys.exit(130)
         if not isinstance(error, AuditError):

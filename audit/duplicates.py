@@ -35,6 +35,7 @@ from audit.results import (
 )
 from audit.verdict import compose_verdict
 from audit.version import __version__
+from audit.writing import check_tables
 
 __all__ = ["audit_duplicates", "audit_table"]
 
@@ -136,10 +137,15 @@ def audit_duplicates(
     check_seed(seed)
     if draws < 1 or show_conflicts < 0:
         raise ArgumentError("the bootstrap needs at least 1 draw, and the conflicts shown are 0 or more")
+    check_tables(conflicts_file, near_rows)
     reading.setdefault("engine", engine_of(source))
     check_alike(
-        source, near=near, semantic=semantic, most=near_pairs, engine=reading["engine"], rows=near_rows
-    )
+        source, near=near, semantic=semantic, most=near_pairs, most_texts=semantic_texts, engine=reading["engine"],
+        rows=near_rows, without={
+            "--label-columns": bool(label_columns), "--counts": bool(counts), "--merge-labels": merge_labels,
+            "--drop-copies": drop_copies, "--one-per": one_per is not None,
+        },
+    )  # fmt: skip
     if gold is not None and reading["engine"] != "duckdb":
         raise ArgumentError(
             "--gold is compared item by item, in DuckDB: leave it out, or --engine spark (of a PySpark frame give "

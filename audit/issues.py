@@ -27,9 +27,12 @@ from audit.patterns import CountPatterns, FloatArray, IntArray
 from audit.results import Disagreement, FlipRate
 from audit.results_base import RunSettings
 from audit.version import __version__
-from audit.writing import check_outputs
+from audit.writing import check_outputs, check_tables
 
 __all__ = ["find_issues"]
+
+#: Folds of the default model, and the most classes that it is trained to tell apart.
+FOLDS, _MOST_CLASSES = 5, 1_000
 
 
 def find_issues(
@@ -42,7 +45,7 @@ def find_issues(
     row_id: str | None = None,
     missing: Sequence[str] = (),
     normalise: str = "case",
-    folds: int = 5,
+    folds: int = FOLDS,
     level: float = 0.95,
     draws: int = 200,
     seed: int = 0,
@@ -99,6 +102,11 @@ def find_issues(
         raise ArgumentError(
             "--probs are the probabilities, --embeddings what to make them from: give one of them"
         )
+    if probs is not None and folds != FOLDS:
+        raise ArgumentError(
+            "--folds are those of the default model: with --probs there is none, so leave them out"
+        )
+    check_tables(out_rows)
     needs_extra()
     chosen = choose_columns(source, item=item, label=label, **reading)
     item, label = chosen.item, chosen.label or ""
@@ -110,6 +118,11 @@ def find_issues(
         source, item=item, label=label, matrix=matrix, per_class=probs is not None, row_id=row_id, missing=missing,
         normalise=normalise, **reading,
     ) as rows:  # fmt: skip
+        if probs is None and len(rows.classes) > _MOST_CLASSES:
+            raise ArgumentError(
+                f"there are {len(rows.classes):,} different labels, and a model is trained on up to {_MOST_CLASSES:,}: "
+                "is --label the column of labels?"
+            )
         table = rows.table()
         d, rate = _repeats(rows, table, level=level, draws=draws, seed=seed)
         reason = _too_little(rows)

@@ -119,6 +119,8 @@ def out_of_fold(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    order = np.lexsort((code, item))  # sums in one order, whatever that of the rows
+    item, code = item[order], code[order]
     found = np.zeros((len(fold), classes), np.float64)
     weight = 1.0 / np.bincount(item, minlength=len(fold)).clip(1)
     unfinished = 0

@@ -69,7 +69,7 @@ def learn(code: IntArray, probabilities: FloatArray, item: IntArray) -> Confiden
     """Confident learning of labels ``code`` (R,) of items ``item`` (R,) with out-of-sample ``probabilities`` (R, K).
 
     K is 2 or more, and each class occurs. Equal labels of one item are flagged together: the library cuts a ranked
-    list, which may fall between copies.
+    list, which may fall between copies. Ties are cut by item and class, whatever the order of the rows.
     """
     from cleanlab.count import compute_confident_joint, estimate_joint, estimate_latent
     from cleanlab.rank import get_label_quality_scores
@@ -89,8 +89,10 @@ def learn(code: IntArray, probabilities: FloatArray, item: IntArray) -> Confiden
 def _flags(code: IntArray, probabilities: FloatArray, item: IntArray) -> BoolArray:
     from cleanlab.filter import find_label_issues
 
+    order = np.lexsort((code, item))
+    flagged = np.zeros(len(code), np.bool_)
     with _calm():
-        flagged = np.asarray(find_label_issues(code, probabilities, n_jobs=1), np.bool_)
+        flagged[order] = np.asarray(find_label_issues(code[order], probabilities[order], n_jobs=1), np.bool_)
     same = item * probabilities.shape[1] + code
     return np.isin(same, same[flagged])
 

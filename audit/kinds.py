@@ -96,9 +96,9 @@ def _refuse(options: Mapping[str, Any], names: Iterable[str], *, kind: str, why:
     defaults = {name: part.default for name, part in inspect.signature(audit_duplicates).parameters.items()}
     defaults["engine"] = "duckdb"
     given = [
-        f"--{name.removesuffix('_file').replace('_', '-')}"
+        f"--{'no-' if options[name] is False else ''}{name.removesuffix('_file').replace('_', '-')}"
         for name in names
-        if options.get(name) and options[name] != defaults.get(name)
+        if options.get(name) not in (None, ()) and options[name] != defaults.get(name)
     ]
     if given:
         reason = f" ({why})" if why else ""

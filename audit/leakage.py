@@ -18,7 +18,7 @@ from audit.near_duplicates import check_alike
 from audit.results import Alarm, Estimate
 from audit.results_base import RunSettings
 from audit.version import __version__
-from audit.writing import check_outputs
+from audit.writing import check_outputs, check_tables
 
 __all__ = ["Leak", "LeakedItem", "find_leaks"]
 
@@ -81,7 +81,8 @@ def find_leaks(
     if not 0 <= show <= 10**9:
         raise ArgumentError(f"show is {show}: give 0 to a billion leaked items to show")
     check_outputs([train, test], out, clean)
-    check_alike(test, near=near, semantic=semantic, most=near_pairs)
+    check_tables(out, clean)
+    check_alike(test, near=near, semantic=semantic, most=near_pairs, most_texts=semantic_texts)
     if count_near and near is None and semantic is None:
         raise ArgumentError("--count-near counts what --near or --semantic finds: give one of them")
     if clean is not None and isinstance(test, str) and test == "-":

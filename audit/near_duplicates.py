@@ -7,7 +7,7 @@ other questions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ __all__ = ["ALSO_NEAR", "add_alike", "check_alike", "near_duplicates", "semantic
 _JOIN = "\n"
 #: Pairs of close vectors that share so much of their runs of characters are counted apart.
 ALSO_NEAR = 0.85
+#: The most pairs, and the most texts that are compared by their words, if nothing else is asked for.
+MOST_PAIRS, MOST_TEXTS = 5_000_000, 200_000
 
 
 def near_duplicates(
@@ -134,19 +136,36 @@ def check_alike(
     near: float | None,
     semantic: float | None,
     most: int,
+    most_texts: int = MOST_TEXTS,
     engine: str = "duckdb",
     rows: str | Path | None = None,
+    without: Mapping[str, bool] | None = None,
 ) -> None:
     """Raise the ArgumentError of what cannot be done, before anything is read.
 
-    A threshold or number of pairs out of range, a source that cannot be read twice, or one that Spark groups.
+    A threshold or number of pairs out of range, a source that cannot be read twice, or one that Spark groups; an
+    option that would have no effect; and options (``without``, with whether they are given) that this search does not
+    know, as it takes rows and labels as they stand in the file.
     """
+    if semantic is None and most_texts != MOST_TEXTS:
+        raise ArgumentError(
+            "--semantic-texts is the most texts of --semantic: give that as well, or leave it out"
+        )
     if near is None and semantic is None:
-        if rows is not None:
-            raise ArgumentError(
-                "--near-rows writes the pairs that --near or --semantic finds: give one of them"
-            )
+        alone = (
+            ("--near-rows writes the pairs", rows is not None),
+            ("--near-pairs is the most pairs", most != MOST_PAIRS),
+        )
+        for option, given in alone:
+            if given:
+                raise ArgumentError(f"{option} that --near or --semantic finds: give one of them")
         return
+    unknown = [option for option, given in (without or {}).items() if given]
+    if unknown:
+        raise ArgumentError(
+            f"--near and --semantic look at all rows and labels as they stand in the file: leave "
+            f"{' and '.join(unknown)} out, or run them on a file where that is done"
+        )
     if (isinstance(source, str) and source == "-") or engine != "duckdb":
         raise ArgumentError(
             "--near and --semantic need a file that can be read twice, by DuckDB: name it, and leave --engine out"
@@ -176,22 +195,21 @@ def add_alike(
     Raises
     ------
     ArgumentError
-        The file has no label column, or there are too many texts or pairs.
+        There are too many texts or pairs.
     MissingExtraError
         The extra of what is asked for is not installed.
     """
     if near is None and semantic is None:
         return result
-    if columns.label is None:
-        raise ArgumentError("--near and --semantic are for a file with one label a row: name it with --label")
-    settings = result.settings
+    settings, label = result.settings, str(columns.label)
     table = Table(level=settings.level, draws=settings.draws, seed=settings.seed)
     form = {name: value for name, value in reading.items() if name not in ("engine", "master")}
     labelled = _labelled(
-        source, table, columns.item, columns.label, settings.missing, settings.normalise, form,
+        source, table, columns.item, label, settings.missing, settings.normalise, form,
         rows=rows is not None,
     )  # fmt: skip
-    labelled = replace(labelled, declared=max(labelled.declared, result.flip_rate.classes))
+    declared = max(labelled.declared, result.flip_rate.classes)
+    labelled = replace(labelled, declared=declared, exact=result.disagreement)
     found: dict[Measure, Pairs] = {}
     if near is not None:
         told, found["jaccard"] = _by_characters(labelled, table, near, most)

@@ -16,7 +16,7 @@ from typing import IO, Any
 from audit.errors import ArgumentError
 from audit.reading_typed import literal, quote
 
-__all__ = ["Cell", "check_outputs", "distinct", "write_rows", "write_text"]
+__all__ = ["Cell", "check_outputs", "check_tables", "distinct", "write_rows", "write_text"]
 
 Cell = str | int | float | bool | None
 
@@ -32,7 +32,7 @@ _READ, _RUN_FILES = (".parquet", ".jsonl", ".csv"), ("run.json", "metrics.json")
 
 
 def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> None:
-    """Raise an ArgumentError when an output is an input file, or when two outputs are one file.
+    """Raise an ArgumentError when an output is an input file, has no folder, or when two outputs are one file.
 
     ``source`` is one input or a list of them; of a folder, the tables in it and its run.json are inputs.
     """
@@ -48,6 +48,8 @@ def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> No
                 "- would be a file of that name: leave --out out to print the report, and name a file for all else"
             )
         real = Path(os.path.realpath(path))
+        if not real.parent.is_dir():
+            raise ArgumentError(f"{path}: cannot be written (there is no such folder); name another file")
         within = real.suffix in _READ or real.name in _RUN_FILES
         inside = within and real.exists() and any(real.is_relative_to(folder) for folder in folders)
         if inside or any(str(real) == os.path.realpath(other) for other in taken):
@@ -55,6 +57,24 @@ def check_outputs(source: object, *outputs: str | os.PathLike[str] | None) -> No
                 f"{path} is read or written already in this run: give the output another name"
             )
         taken.append(path)
+
+
+def check_tables(*paths: str | os.PathLike[str] | None) -> None:
+    """Raise the ArgumentError of :func:`write_rows` for endings that say no kind of file, before work is done."""
+    for path in paths:
+        if path is not None:
+            _kind_of_file(path)
+
+
+def _kind_of_file(path: str | os.PathLike[str]) -> tuple[str, bool]:
+    """The ending of a table that can be written, and whether it is packed."""
+    kind = Path(path).suffix.lower()
+    packed = kind == ".gz"
+    if packed:
+        kind = Path(Path(path).stem).suffix.lower()
+    if kind not in (".csv", ".tsv", ".jsonl", ".ndjson") and (kind not in (".parquet", ".xlsx") or packed):
+        raise ArgumentError(f"{os.fspath(path)}: the ending says no kind of file; use {_KINDS}")
+    return kind, packed
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
@@ -93,14 +113,9 @@ def write_rows(path: str | os.PathLike[str], columns: Sequence[str], rows: Itera
         The ending is not known, the file cannot be written, two columns have one name, a row has not as many cells
         as there are columns, or a workbook cannot hold that much.
     """
-    kind = Path(path).suffix.lower()
-    packed = kind == ".gz"
-    if packed:
-        kind = Path(Path(path).stem).suffix.lower()
     writers = {".csv": _write_csv, ".tsv": _write_tsv, ".jsonl": _write_json, ".ndjson": _write_json}
     others = {".parquet": _write_parquet, ".xlsx": _write_sheet}
-    if kind not in writers and (kind not in others or packed):
-        raise ArgumentError(f"{os.fspath(path)}: the ending says no kind of file; use {_KINDS}")
+    kind, packed = _kind_of_file(path)
     if len({name.casefold() for name in columns}) < len(columns):
         raise ArgumentError(
             f"{os.fspath(path)}: two columns have one name ({', '.join(columns)}); rename one"

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
-from audit.alarms_numbers import pair_distances
-from audit.comparing import compare_files
-from audit.errors import ArgumentError
-from audit.label_numbers import audit_numeric
+from audit.issues import find_issues
 from audit.label_sets import audit_tags
-from audit.leakage import find_leaks
 from audit.numeric import intraclass, noise_variance, pair_distance, weighted_kappa
-from audit.paired import score_correlation
-from audit.patterns import CountPatterns
 from tests.command import run, write_csv
 from tests.test_audit_label_kinds import scores
 
@@ -69,101 +62,6 @@ def test_no_limit_lies_beyond_what_can_be() -> None:
     found = scores([[0.0, 2.0], [0.0, 1.0], [1.0, 1.0]])
     assert pair_distance(found, largest=2.0).high == 2.0
     assert (pair_distance(found).high or 0.0) > 2.0
-
-
-# --- numbers that lie ----------------------------------------------------------------------------------------
-
-Line = tuple[str, str, str, int]
-
-
-def rated(seed: int, *, grid: float = 0.1, spread: float = 0.5) -> list[Line]:
-    """250 items with two numbers and 150 with one: item, number, annotator, a number of the record."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for k in range(400):
-        truth = rng.uniform(0, 10)
-        for _ in range(2 if k < 250 else 1):
-            value = round((truth + rng.normal(0, spread)) / grid) * grid
-            rows.append((f"item {k}", f"{value:.6g}", f"w{rng.integers(6)}", int(rng.integers(10**9))))
-    return [rows[k] for k in rng.permutation(len(rows))]
-
-
-def copied(rows: list[Line]) -> list[Line]:
-    return [*rows, *rows[::3]]
-
-
-def reduced(rows: list[Line]) -> list[Line]:
-    return list({(text, value): (text, value, *more) for text, value, *more in rows}.values())  # type: ignore[misc]
-
-
-def leaning(rows: list[Line]) -> list[Line]:
-    """A third of the repeats stand below the first label of their item, are of the same person, and repeat it."""
-    first: dict[str, Line] = {}
-    apart, near = [], {}
-    for row in rows:
-        if row[0] in first and len(near) < 80:
-            near[row[0]] = (row[0], first[row[0]][1], first[row[0]][2], row[3])
-            continue
-        first.setdefault(row[0], row)
-        apart.append(row)
-    return [one for row in apart for one in ((row, near[row[0]]) if row[0] in near else (row,))]
-
-
-def picked(rows: list[Line]) -> list[Line]:
-    """Only items with high numbers keep their second label."""
-    seen: set[str] = set()
-    return [row for row in rows if float(row[1]) > 5 or (row[0] not in seen and not seen.add(row[0]))]  # type: ignore[func-returns-value]
-
-
-def doubled(rows: list[Line]) -> list[Line]:
-    return [*rows, *((text, value, who, stamp + 1) for text, value, who, stamp in rows)]
-
-
-@pytest.mark.parametrize(
-    ("lie", "code", "grid"),
-    [(copied, "export_copies", 0.1), (copied, "export_copies", 1.0), (reduced, "deduplicated", 0.5),
-     (reduced, "deduplicated", 1.0), (leaning, "adjacent_rows", 0.1), (leaning, "same_annotator", 0.1),
-     (picked, "unrepresentative_repeats", 0.1), (doubled, "equal_to_the_last_digit", 0.1)],
-)  # fmt: skip
-def test_numbers_that_lie_raise_an_alarm(
-    lie: Callable[[list[Line]], list[Line]], code: str, grid: float
-) -> None:
-    frame = pd.DataFrame(lie(rated(1, grid=grid)), columns=["text", "label", "who", "stamp"])
-    found = audit_numeric(frame, item=["text"], label="label", annotator="who")
-    assert code in {alarm.code for alarm in found.alarms}
-    if code == "export_copies":
-        without = audit_numeric(frame, item=["text"], label="label", drop_copies=True)
-        told = next(alarm.figures["noise_sd_without"] for alarm in found.alarms if alarm.code == code)
-        assert told == pytest.approx(without.noise_sd.estimate)
-        assert (found.noise_sd.estimate or 0.0) < 0.95 * (without.noise_sd.estimate or 0.0)
-
-
-@pytest.mark.parametrize("grid", [0.001, 0.1, 1.0, 5.0])
-@pytest.mark.parametrize("seed", range(4))
-def test_honest_numbers_raise_none(grid: float, seed: int) -> None:
-    frame = pd.DataFrame(rated(seed, grid=grid), columns=["text", "label", "who", "stamp"])
-    assert audit_numeric(frame, item=["text"], label="label", annotator="who").alarms == ()
-
-
-def test_distances_of_pairs_are_those_of_a_plain_loop() -> None:
-    rng = np.random.default_rng(5)
-    groups = [np.round(rng.normal(0, 1, rng.integers(2, 6)), 1).tolist() for _ in range(60)]
-    values, place = np.unique(np.concatenate(groups), return_inverse=True)
-    pattern = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    ones = np.ones(len(place), np.int64)
-    names = tuple(map(str, values))
-    made = CountPatterns.from_triples(
-        pattern, place, ones, items=np.ones(len(groups), np.int64), classes=names
-    )
-    equal, distances, items = pair_distances(made, values)
-    told: dict[float, float] = {}
-    for group in groups:
-        pairs = list(combinations(group, 2))
-        for a, b in pairs:
-            key = round(abs(a - b), 6)
-            told[key] = told.get(key, 0.0) + 1.0 / len(pairs)
-    assert equal == pytest.approx(told.pop(0.0, 0.0))
-    assert dict(zip(np.round(distances, 6).tolist(), items.tolist(), strict=True)) == pytest.approx(told)
 
 
 @pytest.mark.parametrize("label", ["1_000", "1_0"])
@@ -237,124 +135,6 @@ def test_a_tag_of_a_de_duplicated_file_has_no_flip_rate_and_takes_the_interval_a
     assert {part.disagreement.method for part in exact.tags} == {"Clopper-Pearson"}
 
 
-# --- two files -----------------------------------------------------------------------------------------------
-
-
-def test_a_correlation_never_leaves_its_range() -> None:
-    """Scores in a line, once -1.0000000000000002, which compare refused as an argument of the user."""
-    rng = np.random.default_rng(0)
-    for n in range(2, 60):
-        first = rng.integers(0, 4, n) / 3.0
-        for second in (first / 3.0, 1.0 - first, 0.1 - first * 0.7):
-            assert -1.0 <= score_correlation(first, second, rng.integers(1, 4, n)) <= 1.0
-
-
-def files(tmp_path: Path, *rows: list[tuple[str, str]]) -> list[str]:
-    return [str(write_csv(tmp_path / f"{k}.csv", ["text", "label"], part)) for k, part in enumerate(rows)]
-
-
-@pytest.mark.parametrize(("one", "two"), [("a", "b"), ("b", "a"), ("z", "a")])
-def test_what_memory_gets_right_does_not_hang_on_the_names_of_labels(
-    tmp_path: Path, one: str, two: str
-) -> None:
-    """Of two training labels that are as frequent, memory says one at random; once the first in the alphabet."""
-    train, test = files(
-        tmp_path,
-        [("x", one), ("x", two), ("y", one), ("y", one), ("y", two)],
-        [("x", one), ("x", "c"), ("y", one)],
-    )
-    found = find_leaks(train, test, item=["text"], label="label")
-    assert found.remembered == pytest.approx((0.5 + 0 + 1) / 3)
-    assert found.disagreement.estimate == pytest.approx(((1 - 1 / 4) + (1 - 2 / 3)) / 2)
-
-
-def leaked(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def test_a_leak_without_labels_tells_of_none(tmp_path: Path) -> None:
-    """Once every label was called 'row'; labels with spaces could not be told apart."""
-    train, test = files(tmp_path, [("x", "p q"), ("x", "r")], [("x", "s")])
-    out = tmp_path / "rows.csv"
-    found = find_leaks(train, test, item=["text"], out=out)
-    assert found.examples[0].to_dict()["train_labels"] == []
-    assert not {"test_label", "train_labels"} & set(leaked(out)[0])
-    find_leaks(train, test, item=["text"], label="label", out=out)
-    (row,) = leaked(out)
-    assert (row["test_label"], row["train_rows"], row["train_labels"]) == ("s", "1 2", "p q | r")
-
-
-def test_columns_of_the_data_that_are_called_as_ours(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "d.csv", ["test_row", "row", "label"], [("x", "y", "a"), ("x", "y", "b")])
-    words = ("--item", "test_row,row", "--label", "label", "--rows", tmp_path / "out.csv")
-    done = run("leak", path, path, *words)
-    assert done.code == 0, done.err
-    assert [(row["test_row"], row["test_row_"]) for row in leaked(tmp_path / "out.csv")] == [
-        ("1", "x"),
-        ("2", "x"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("leak", "--item", "text", "--label-test", "label"), "name the first's with --label"),
-        (("leak", "--item", "text,text"), "names a column twice"),
-        (("leak", "--item", "text", "--label", "text"), "is both item and label"),
-        (
-            ("compare", "--item", "text", "--label", "label", "--label-after", "text"),
-            "is both item and label",
-        ),
-    ],
-)
-def test_options_that_say_nothing_are_refused(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
-    path = write_csv(tmp_path / "d.csv", ["text", "label"], [("x", "a"), ("x", "b")])
-    done = run(words[0], path, path, *words[1:])
-    assert (done.code, done.out) == (2, "")
-    assert told in done.err
-
-
-def test_a_file_without_equal_repeats_has_no_flip_rate_in_a_comparison_either(tmp_path: Path) -> None:
-    rows = [(f"i{k}", label) for k in range(60) for label in ("a", "b" if k % 3 == 0 else "a")]
-    unique = sorted(set(rows))  # 20 conflicts and no agreement are left
-    before, after = files(
-        tmp_path, [*rows, *rows[:3]], [*unique, *(row for row in unique if row[0] == "i0")][:-2]
-    )
-    found = compare_files(before, after, item=["text"], label="label", draws=200)
-    assert found.repeated_in_both == 20
-    assert (found.after.deduplicated, found.after.flip_rate.estimate) == (True, None)
-    assert "deduplicated" in {alarm.code for alarm in found.alarms}
-    assert "looks de-duplicated" in found.verdict
-
-
-def test_a_comparison_of_many_classes_can_be_read(tmp_path: Path) -> None:
-    rows = [(f"i{k}", f"class {k % 200}") for k in range(400)]
-    path = write_csv(tmp_path / "a.csv", ["text", "label"], rows)
-    other = write_csv(
-        tmp_path / "b.csv",
-        ["text", "label"],
-        [(t, f"class {(k * 7) % 200}") for k, (t, _) in enumerate(rows)],
-    )
-    done = run("compare", path, other, "--item", "text", "--label", "label")
-    assert done.code == 0, done.err
-    assert max(map(len, done.out.splitlines())) < 200
-    assert "other moves" in done.out
-    assert "other classes" in done.out
-    rows = [(f"i{k}", f"label {k}") for k in range(3_001)]
-    path = write_csv(tmp_path / "c.csv", ["text", "label"], rows)
-    with pytest.raises(ArgumentError, match="3,001 different labels"):
-        compare_files(str(path), str(path), item=["text"], label="label")
-
-
-def test_no_label_breaks_the_lines_of_a_comparison(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "a.csv", ["text", "label"], [("x", "a\nb"), ("y", "\x1b[2J"), ("z", "c")])
-    done = run("compare", path, path, "--item", "text", "--label", "label")
-    assert done.code == 0, done.err
-    assert "\x1b" not in done.out
-    assert any(line.startswith("'a\\nb'") for line in done.out.splitlines())
-
-
 # --- outputs -------------------------------------------------------------------------------------------------
 
 
@@ -396,3 +176,74 @@ def test_a_dash_is_no_file(tmp_path: Path, command: str, monkeypatch: pytest.Mon
     assert done.code == 2
     assert "leave --out out to print the report" in done.err
     assert not (tmp_path / "-").exists()
+
+
+# --- options, order, interrupts ------------------------------------------------------------------------------
+
+ASKED = ("dupes", "--item", "text", "--label", "label")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((*ASKED, "--fail-on", "upper"), "--fail-under is about"),
+        ((*ASKED, "--near-pairs", "7"), "--near-pairs is the most pairs"),
+        ((*ASKED, "--semantic-texts", "7"), "--semantic-texts is the most texts"),
+        ((*ASKED, "--near", "0.9", "--semantic-texts", "7"), "--semantic-texts is the most texts"),
+        ((*ASKED, "--near", "0.9", "--drop-copies", "--merge-labels"), "leave --merge-labels and --drop-copies out"),
+        ((*ASKED, "--near", "0.9", "--one-per", "text"), "leave --one-per out"),
+        (("dupes", "--label-columns", "text,label", "--near", "0.9"), "leave --label-columns out"),
+        ((*ASKED, "--conflicts", "c.txt"), "the ending says no kind of file"),
+        ((*ASKED, "--html", "no/such/folder.html"), "no such folder"),
+        ((*ASKED, "--kind", "numeric", "--no-ladder"), "--no-ladder is not for --kind numeric"),
+        ((*ASKED, "--kind", "numeric", "--show-conflicts", "0"), "--show-conflicts is not for"),
+        ((*ASKED, "--kind", "numeric", "--near", "0"), "--near is not for"),
+        (("leak", "--item", "text", "--near-pairs", "7"), "--near-pairs is the most pairs"),
+        (("leak", "--item", "text", "--rows", "c.txt"), "the ending says no kind of file"),
+        (("issues", "--item", "text", "--label", "label", "--probs", "p.csv", "--folds", "3"), "leave them out"),
+        (("issues", "--item", "text", "--label", "label", "--out-rows", "c.txt"), "the ending says no kind"),
+    ],
+)  # fmt: skip
+def test_no_option_is_silently_ignored(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    path = write_csv(tmp_path / "d.csv", ["text", "label"], [("x", "1"), ("x", "2")])
+    done = run(words[0], *((path, path) if words[0] == "leak" else (path,)), *words[1:])
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    assert told in done.err
+
+
+def test_near_duplicates_stand_beside_the_d_of_the_headline(tmp_path: Path) -> None:
+    pytest.importorskip("rensa")
+    rows = [(f"the {k // 3}th text of many", "abc"[(k * k) % 5 % 3]) for k in range(90)]
+    path = write_csv(tmp_path / "d.csv", ["text", "label"], rows)
+    told = run(*ASKED[:1], path, *ASKED[1:], "--near", "0.7", "--classes", "a,b,c,d", "--format", "json").json
+    assert told["near"]["exact"]["high"] == told["disagreement"]["high"]
+
+
+def test_a_models_view_is_the_same_in_any_order_of_rows() -> None:
+    """Ties at cleanlab's cut fell by the order of the rows."""
+    pytest.importorskip("cleanlab")
+    rng = np.random.default_rng(4)
+    rows = [(f"item {k % 40} word{k % 3} {k % 7}", "abc"[k % 3 if rng.random() > 0.2 else rng.integers(3)])
+            for k in range(400)]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["text", "label"])
+    told = [
+        find_issues(data, item=["text"], label="label", draws=5).to_dict()
+        for data in (frame, frame.sample(frac=1, random_state=1), frame[::-1])
+    ]
+    figures = [
+        (one["flagged"], one["check"]["recall"]["estimate"], one["check"]["partners"]["flagged"])
+        for one in told
+    ]
+    assert figures == [pytest.approx(figures[0])] * 3
+
+
+def test_an_interrupt_inside_what_the_database_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB makes an error of its own of Ctrl-C in Python that it called: a traceback, once."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise duckdb.Error("Traceback (most recent call last):\n  File ...\nKeyboardInterrupt: \n")
+
+    monkeypatch.setattr("audit.comparing.compare_files", interrupted)
+    path = write_csv(tmp_path / "d.csv", ["text", "label"], [("x", "1"), ("x", "2")])
+    done = run("compare", path, path, "--item", "text", "--label", "label")
+    assert (done.code, done.err.strip()) == (130, "audit: interrupted")
