@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +15,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from audit.errors import ArgumentError
-from audit.moments import moment_bounds, repeat_orders
-from audit.moments_lp import ClassProblem, SymmetricProblem, largest_error, project, smallest_error
+from audit.moments import _methods, _part, moment_bounds, repeat_orders
+from audit.moments_lp import (
+    ClassProblem,
+    SymmetricProblem,
+    largest_error,
+    project,
+    score_range,
+    smallest_error,
+)
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import Moments
 from benchmarks.moments_cells import draw_repeats, held, held_mixed
+
+ROOT = Path(__file__).parents[1]
 
 #: (chance of class 1, share of the items): pi = .3 and eps = .1 everywhere; 80 % at .02 and 20 % at .42.
 HOMOGENEOUS = [(0.9, 0.3), (0.1, 0.7)]
@@ -55,6 +67,30 @@ def test_population_values(mixture: list[tuple[float, float]], n: int, lower: fl
         assert (found.lower, found.upper) == (pytest.approx(lower, abs=5e-4), pytest.approx(upper, abs=5e-4))
         assert found.repeats == n
         assert found.fit_p_value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("mixture", "shares", "lower", "upper"),
+    [
+        # Items with fewer labels add nothing to the moments that those with most show: the values for the largest n.
+        (HOMOGENEOUS, {2: 0.7, 3: 0.3}, 0.8506, 0.900), (HOMOGENEOUS, {2: 0.5, 3: 0.3, 4: 0.2}, 0.900, 0.900),
+        (MIXED, {2: 0.7, 3: 0.3}, 0.8805, 0.9305), (MIXED, {2: 0.7, 3: 0.2, 4: 0.1}, 0.8880, 0.9138),
+        (MIXED, {3: 0.6, 5: 0.4}, 0.8904, 0.9124), (MIXED, {2: 0.4, 4: 0.3, 5: 0.3}, 0.8904, 0.9124),
+    ],
+)  # fmt: skip
+def test_population_values_of_ragged_counts(
+    mixture: list[tuple[float, float]], shares: dict[int, float], lower: float, upper: float
+) -> None:
+    parts = [population(mixture, n, items=round(10**9 * share)) for n, share in shares.items()]
+    found = moment_bounds(
+        CountPatterns.from_counts(
+            np.vstack([part.counts.toarray() for part in parts]),
+            items=np.concatenate([part.items for part in parts]),
+        )
+    )
+    assert (found.lower, found.upper) == (pytest.approx(lower, abs=5e-4), pytest.approx(upper, abs=5e-4))
+    assert found.repeats == max(shares)
+    assert found.fit_p_value == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("classes", [3, 10])
@@ -153,8 +189,6 @@ def test_a_larger_item_counts_as_a_random_part_of_itself() -> None:
     cut = CountPatterns.from_counts([[3, 0], [2, 1], [1, 2]], items=[10, 60, 30])
     few = repeat_orders(only, most=3)
     assert list(few) == [3]
-    from audit.moments import _part
-
     features = _part(only, [1], few).features
     assert features[0] == pytest.approx([0.1, 0.6, 0.3, 0.0])
     assert features[0][:3] == pytest.approx(cut.items / 100)
@@ -211,6 +245,84 @@ def test_more_items_narrow_the_band_to_the_point() -> None:
     assert widths[2] == pytest.approx(0.9138 - 0.8880, abs=2e-3)
 
 
+@given(
+    st.integers(2, 5),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_range_of_scores_is_that_over_all_counts(n: int, kinds: list[int], seed: int) -> None:
+    """By brute force over every way to give n labels to the classes."""
+    rng = np.random.default_rng(seed)
+    tables = [(times, rng.normal(size=n + 1)) for times in kinds]
+    each = [table for times, table in tables for _ in range(times)]
+    scores = [
+        sum(table[count] for table, count in zip(each, counts, strict=True))
+        for counts in itertools.product(range(n + 1), repeat=min(len(each), 5))
+        if sum(counts) == n
+        for counts in [(*counts, *[0] * (len(each) - len(counts)))]
+    ]
+    least, greatest = score_range(tables)
+    if len(each) <= 5:
+        assert (least, greatest) == (pytest.approx(min(scores)), pytest.approx(max(scores)))
+    else:
+        assert least <= min(scores) + 1e-9
+        assert greatest >= max(scores) - 1e-9
+
+
+def test_many_classes_of_a_kind_are_no_more_than_the_labels() -> None:
+    """Of 1,000 classes no more than three of three labels are seen: 997 add their zero, three one label each."""
+    assert score_range([(1_000, np.array([0.001, 1.0, 0.5, 0.2]))]) == (
+        pytest.approx(0.2 + 999 * 0.001),
+        pytest.approx(3.0 + 997 * 0.001),
+    )
+
+
+@pytest.mark.parametrize(("classes", "n"), [(3, 5), (5, 3)])
+def test_few_items_that_happen_to_agree_do_not_fool_the_band(classes: int, n: int) -> None:
+    """Thirty items, of which 5 % are coins: a half of them often shows no conflict, and the band must allow for some.
+
+    The ceiling is .95 + .05/2 = .975. A band that knows only the counts that it saw holds it in .7 of such samples of
+    three classes.
+    """
+    got = held(30, {n: 1.0}, {0.0: 0.95, 0.5: 0.05}, classes=classes, samples=10, seed=3)
+    assert got.share == 1.0
+
+
+def test_the_ends_with_sampling_error_lie_outside_the_point_bounds() -> None:
+    sizes = {2: 0.7, 3: 0.2, 4: 0.1}
+    for seed in range(12):
+        found = moment_bounds(draw_repeats(300, sizes, {0.1: 1.0}, seed=seed), seed=seed)
+        assert found.low <= found.lower <= found.upper <= found.high  # type: ignore[operator]
+
+
+def test_a_bound_with_large_weights_is_not_chosen_for_its_luck() -> None:
+    """Labels of 2, 3 and 4 an item that nearly contradict one another: a contrast of theirs looks sharp, and is not.
+
+    Its mean over the half that chose it is .47 for a ceiling of .9, with a standard error of .3; the other half then
+    gives anything. Pairs alone give .93 within .01.
+    """
+    patterns = draw_repeats(2_000, {2: 0.7, 3: 0.2, 4: 0.1}, {0.02: 0.8, 0.42: 0.2}, seed=1_000_003 * 2_002)
+    found = moment_bounds(patterns)
+    assert found.high is not None
+    assert 0.9 < found.high < 0.96
+
+
+def test_the_test_of_independent_draws_rarely_rejects_them() -> None:
+    """Ragged counts, with few items of each number of labels: one item in a rare cell is no proof against them."""
+    sizes = dict.fromkeys(range(2, 10), 1 / 8)
+    for seed in range(60):
+        patterns = draw_repeats(300, sizes, {0.1: 1.0}, seed=seed)
+        (method, *_) = _methods(patterns, repeat_orders(patterns))
+        p_value = method.fit(patterns.items)
+        assert p_value is not None
+        assert p_value > 0.001
+    # but nine items in ten split two to one on purpose are seen: coins split so three times in four
+    split = CountPatterns.from_counts([[3, 0], [0, 3], [2, 1], [1, 2]], items=[15, 15, 135, 135])
+    found = moment_bounds(split)
+    assert found.fit_p_value is not None
+    assert found.fit_p_value < 0.001
+
+
 @pytest.mark.parametrize(
     ("sizes", "rates", "classes"),
     [
@@ -221,19 +333,59 @@ def test_more_items_narrow_the_band_to_the_point() -> None:
     ],
 )
 def test_a_small_study_covers(sizes: dict[int, float], rates: dict[float, float], classes: int) -> None:
-    """40 samples of 300 items: at 95 % two standard errors leave .88; docs/coverage.md has the thousands."""
+    """40 samples of 300 items: at 95 % two standard errors leave .88; docs/coverage-moments.md has the thousands."""
     samples = 40 if classes == 2 else 10
     assert held(300, sizes, rates, classes=classes, samples=samples, seed=1).share >= 0.88
 
 
+def rows_of(page: str, heading: str) -> list[dict[str, str]]:
+    """The table under a heading, a dict for each row."""
+    part = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [
+        [cell.strip() for cell in line.strip("| ").split("|")] for line in part.splitlines() if "|" in line
+    ]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[2:]]
+
+
 def test_the_page_of_the_study_holds_what_was_promised() -> None:
     """1,000 samples of items of every kind, at 95 %; and a few of them here, computed anew."""
-    page = (Path(__file__).parents[1] / "docs" / "coverage-moments.md").read_text("utf-8")
-    (row,) = [line for line in page.splitlines() if "| 1,000 |" in line]
-    assert float(row.strip("| ").split("|")[-1]) >= 0.95
-    rows = [
-        line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(("| 2 |", "| 3 |"))
-    ]
-    assert len(rows) >= 15
-    assert all(float(row[4]) >= 0.90 for row in rows)  # .95 less two standard errors of the smallest cells
-    assert held_mixed(200, (3, 4, 5), samples=12, seed=1) >= 0.9
+    page = (ROOT / "docs" / "coverage-moments.md").read_text("utf-8")
+    drawn = rows_of(page, "Items of every kind")
+    assert {row["K"] for row in drawn} == {"2", "3", "5"}
+    assert {row["samples"] for row in drawn} == {"1,000"}
+    assert all(float(row["held"]) >= 0.95 for row in drawn)
+    rows = rows_of(page, "Equal and mixed noise")
+    assert {(row["K"], row["items"]) for row in rows} >= {(k, n) for k in "235" for n in ("50", "300")}
+    for row in rows:
+        assert float(row["held"]) >= 0.95, row
+        assert float(row["unfit"]) <= 0.01, row
+    assert held_mixed(200, (3, 4, 5), samples=12, seed=1)[0] >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("script", "page"), [("coverage_moments.py", "coverage-moments.md"), ("coverage_study.py", "coverage.md")]
+)
+def test_the_scripts_of_the_study_run(script: str, page: str) -> None:
+    """Each with a sample or two: the tables and words of the page, and no page is written."""
+    path = ROOT / "docs" / page
+    before = path.read_bytes()
+    ran = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / script, "--trial"], capture_output=True, text=True, timeout=300,
+        check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert path.read_bytes() == before
+
+    def heads(text: str) -> list[str]:
+        lines = text.splitlines()
+        titles = [line for line in lines if line.startswith("#")]
+        tables = [line for line, under in itertools.pairwise(lines) if under.startswith("| ---")]
+        # how many n there are is another matter
+        return titles + [line.partition(" n = ")[0] for line in tables]
+
+    assert heads(ran.stdout) == heads(path.read_text("utf-8"))
+
+
+def test_make_study_runs_both_scripts() -> None:
+    recipe = (ROOT / "Makefile").read_text("utf-8").partition("\nstudy:")[2].partition("\n\n")[0]
+    assert recipe.count("benchmarks/coverage_study.py") == recipe.count("benchmarks/coverage_moments.py") == 1
