@@ -122,7 +122,9 @@ def test_comparisons_in_words() -> None:
     assert words.comparison_sentences(apart, level=0.95)[1] == (
         "No two labels of an item share a value; 1 item has labels under several."
     )
-    never = dataclasses.replace(apart, p_value=None, reason="nobody labelled an item twice", items_across=1_200)
+    never = dataclasses.replace(
+        apart, p_value=None, reason="nobody labelled an item twice", items_across=1_200
+    )
     assert words.comparison_sentences(never, level=0.95) == (
         "Nobody labelled an item twice; 1,200 items have labels under several values.",
     )
