@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -56,8 +57,9 @@ def ceiling(
     ] = None,
     pairs: Annotated[int | None, typer.Option("--pairs", help="Pairs behind --disagreement.")] = None,
     classes: Annotated[
-        int, typer.Option("--classes", help="Number of classes, 2 or more, behind --disagreement.")
-    ] = 2,
+        int | None,
+        typer.Option("--classes", help="Number of classes, 2 or more, behind --disagreement (default: 2)."),
+    ] = None,
     level: Annotated[
         float | None,
         typer.Option("--level", help="Confidence level, between 0 and 1 (default: the audit's, or 0.95)."),
@@ -87,6 +89,12 @@ def ceiling(
     from audit.results import Result
 
     how = reading(locals())
+    _check_used(
+        file, metric, of_data={**how, "item": item, "label": label}, of_accuracy={"n_test": n_test},
+        of_d={"disagreement": disagreement, "pairs": pairs, "classes": classes},
+        of_class={"positive": positive, "share": share, "predicted_share": predicted},
+    )  # fmt: skip
+    classes = 2 if classes is None else classes
     placed: Result
     if metric == "accuracy":
         placed = found = place(
@@ -104,6 +112,35 @@ def ceiling(
         )  # fmt: skip
         text = other.summary()
     typer.echo(render_json(placed) if form == "json" else text)
+
+
+def _check_used(
+    file: str | None, metric: str, *, of_data: Mapping[str, Any], of_accuracy: Mapping[str, Any],
+    of_d: Mapping[str, Any], of_class: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Raise an ArgumentError that names an option which this metric, or this kind of source, does not use."""
+    from audit.errors import ArgumentError
+    from audit.placing_values import VALUE_METRICS
+    from audit.reading_saved import is_saved
+
+    def refuse(options: Mapping[str, Any], why: str) -> None:
+        for name, value in options.items():
+            if value is not None and not (name == "ragged" and value == "error"):
+                option = {"quoting": "quote"}.get(name, name.replace("_", "-"))
+                raise ArgumentError(f"--{option} {why}")
+
+    if metric != "accuracy":
+        refuse(of_accuracy, f"is of --metric accuracy, not of {metric}: leave it out")
+    if metric in ("accuracy", *VALUE_METRICS):
+        refuse(of_class, f"is of metrics of a positive class, not of {metric}: leave it out")
+    if metric in VALUE_METRICS:
+        refuse(of_d, f"is of labels that are classes: {metric} is placed against a FILE")
+    elif file is not None and of_d["disagreement"] is None:
+        refuse(of_d, "stands beside --disagreement, where there is no FILE: the file says it")
+    if file is None:
+        refuse(of_data, "is of a FILE of data, and there is none")
+    elif is_saved(file):
+        refuse(of_data, f"is of a file of data, and {file} holds a saved audit: leave it out")
 
 
 def register(app: typer.Typer) -> None:

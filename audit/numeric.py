@@ -111,12 +111,13 @@ def value_scores(patterns: CountPatterns, values: FloatArray) -> ValueScores:
     )  # fmt: skip
 
 
-def noise_variance(scores: ValueScores, *, level: float = 0.95) -> Estimate:
+def noise_variance(scores: ValueScores, *, level: float = 0.95, free: float = math.inf) -> Estimate:
     """σ² = mean s_i², in squared units of the labels.
 
     Limits: ν σ²/χ²_ν with degrees of freedom from the data, 2σ⁴/Var(σ²) (Satterthwaite, Biometrics Bulletin 2 (1946)
-    110-114), at most the Σ(n_i - 1) of equal normal noise. σ⁴ is σ̂⁴ - Var for the lower limit; the upper is that of
-    the sample with one more item, of the largest s_i². No noise at all, or a single item: no limits.
+    110-114), at most the Σ(n_i - 1) of equal normal noise, or ``free`` where a model took some of them. σ⁴ is
+    σ̂⁴ - Var for the lower limit; the upper is that of the sample with one more item, of the largest s_i². No noise at
+    all, or a single item: no limits.
     """
     check_level(level)
     if scores.total == 0:
@@ -125,7 +126,7 @@ def noise_variance(scores: ValueScores, *, level: float = 0.95) -> Estimate:
     squares = float((scores.variances - mean) ** 2 @ scores.items)
     if mean == 0.0 or n < 2:
         return Estimate(estimate=mean, method="none")
-    most = float((scores.sizes - 1.0) @ scores.items)
+    most = min(free, float((scores.sizes - 1.0) @ scores.items))
     largest = float(scores.variances.max())
     more = mean + (largest - mean) / (n + 1.0)
     spread = (squares + (largest - mean) * (largest - more)) / ((n + 1.0) * n)

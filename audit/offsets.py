@@ -29,6 +29,8 @@ __all__ = ["AnnotatorOffset", "AnnotatorOffsets", "annotator_offsets", "holm", "
 
 #: Effects of more annotators are not solved for: the equations are dense.
 _MOST = 2_000
+#: Cells of a dense table that are held at once.
+_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +107,8 @@ def annotator_offsets(
         model.scores(above - model.effects[who], least),
         model.free,
     )
-    noise = noise_variance(rest, level=level)
-    grown = (len(values) - len(found)) / free if free > 0 else None
+    noise = noise_variance(rest, level=level, free=max(free, 1))
+    grown = 1.0 / model.left() if free > 0 else None
     noise_sd = Estimate(estimate=None, method="none")
     if grown is not None and noise.estimate is not None:
         ends = [
@@ -182,6 +184,20 @@ class _Model:
             variances=squares,
             distances=np.zeros(len(sizes)),
         )
+
+    def left(self) -> float:
+        """The share of σ_e² that the mean s_i² of the residuals has: 1 - tr(H_i)/(n_i - 1), the mean over items.
+
+        H_i is the block of the hat matrix of the effects: with equal n_i this is free/(N - items).
+        """
+        sizes, diagonal = np.bincount(self.items).astype(np.float64), np.diag(self.inverse)
+        step = max(1, _CELLS // len(diagonal))
+        pairs = [
+            np.asarray((part := self.counts[k : k + step]).multiply(part @ self.inverse).sum(axis=1)).ravel()
+            for k in range(0, len(sizes), step)
+        ]
+        taken = self.counts @ diagonal - np.concatenate(pairs) / sizes
+        return float(np.mean(1.0 - taken / (sizes - 1.0)))
 
     def covariance(self) -> FloatArray | None:
         """Of the effects, (J, J): of the two kinds of standard error, the larger variance of each effect."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from audit.errors import InputError
 from audit.results import Disagreement, Estimate, Moments
 
-__all__ = ["SavedAudit", "SavedLimits", "load_audit", "load_limits"]
+__all__ = ["SavedAudit", "SavedLimits", "is_saved", "load_audit", "load_limits"]
 
 #: A saved audit with all its conflicts is far smaller; a larger file is data.
 _MOST_BYTES = 256 * 2**20
@@ -67,6 +67,11 @@ class SavedLimits:
     estimates: Mapping[str, Estimate]
     level: float | None
     reason: str | None
+
+
+def is_saved(path: str | Path) -> bool:
+    """Whether the file is JSON that a command of ``audit`` wrote, and no data."""
+    return "schema_version" in (_whole(path) or {})
 
 
 def load_audit(path: str | Path) -> SavedAudit | None:

@@ -123,7 +123,7 @@ def resolve_conflicts(
 def _read(listed: Table, row_id: str | None, name: str) -> tuple[list[_Listed], bool]:
     """The rows of a list, and whether it speaks of items (it has a column ``conflict``) or of rows."""
     check_columns(listed, _COLUMNS, option="the list to resolve")
-    check_columns(listed, (row_id,) if row_id else (), option="--row-id")
+    row_id = None if row_id is None else _column_of_ids(listed, row_id)
     by_item = "conflict" in listed.columns
     wanted = [
         *_COLUMNS,
@@ -146,6 +146,18 @@ def _read(listed: Table, row_id: str | None, name: str) -> tuple[list[_Listed], 
             ))  # fmt: skip
     _check_once((row.key for row in found), row_id or "row", name)
     return found, by_item
+
+
+def _column_of_ids(listed: Table, row_id: str) -> str:
+    """The list's column of the data's ids: one called as a column of the list got an underscore (writing.distinct)."""
+    own = {name.casefold() for name in listed.columns if name != row_id} | {
+        name.casefold() for name in _COLUMNS
+    }
+    renamed = f"{row_id}_"
+    if renamed in listed.columns and (row_id in listed.columns or row_id.casefold() in own):
+        return renamed
+    check_columns(listed, (row_id,), option="--row-id")
+    return row_id
 
 
 def _check_once(keys: Iterable[str | None], column: str, name: str) -> None:

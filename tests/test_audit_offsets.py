@@ -68,10 +68,12 @@ def test_offsets_of_a_ragged_table_are_those_of_dummy_variables() -> None:
         assert part.estimate == pytest.approx(a[k] - np.delete(a, k).mean())
         assert part.labels == np.sum(who == k)
         assert part.items == len(set(items[who == k]))
-    # σ_e: the mean sample variance of the items without the offsets, raised for the effects that were fitted
+    # σ_e: the mean sample variance of the items without the offsets, over what of σ² the fit leaves in it
     left = pd.Series(values - a[who]).groupby(items).var().mean()
-    free = len(values) - rank
-    assert found.noise_sd.estimate == pytest.approx(math.sqrt(left * (len(values) - 25) / free))
+    assert rank == 25 + 5 - 1
+    maker = np.eye(len(values)) - design @ np.linalg.pinv(design)
+    kept = np.mean([np.diag(maker)[items == i].sum() / (np.sum(items == i) - 1) for i in range(25)])
+    assert found.noise_sd.estimate == pytest.approx(math.sqrt(left / kept))
     assert residuals @ residuals > 0
 
 
