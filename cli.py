@@ -266,7 +266,7 @@ register(app)
 def _is_interrupt(error: BaseException | None) -> bool:
     """Whether an error is Ctrl-C as DuckDB tells it: inside a query, or inside Python that it called."""
     while error is not None:
-        if str(error) == "Query interrupted" or str(error).rstrip(": \n").endswith("\nKeyboardInterrupt"):
+        if str(error).rstrip(": \n").rpartition("\n")[2] in ("Query interrupted", "KeyboardInterrupt"):
             return True
         error = error.__cause__ or error.__context__
     return False
