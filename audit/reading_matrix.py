@@ -73,9 +73,10 @@ def read_matrix(
             chosen = tuple(_named(table, names, name) for names in columns)
         else:
             chosen, listed = _numbers(table, skipped, name)
-        cells = [f"TRY_CAST({quote(column)} AS DOUBLE) AS v{k}" for k, column in enumerate(chosen)]
+        # DuckDB reads a column that is cast as it stands with that type, and fails where the cast would give NULL
+        cells = [f"TRY_CAST(trim({quote(column)}) AS DOUBLE) AS v{k}" for k, column in enumerate(chosen)]
         if listed is not None:
-            cells = [f"TRY_CAST({quote(listed)} AS DOUBLE[]) AS v"]
+            cells = [f"TRY_CAST(trim({quote(listed)}) AS DOUBLE[]) AS v"]
         ids = [f"{quote(row_id)} AS id"] if row_id else []
         table.materialise(f"SELECT {', '.join([*cells, *ids])} FROM {table.name}", "matrix")
         data = table.con.execute("SELECT * FROM matrix").fetchnumpy()

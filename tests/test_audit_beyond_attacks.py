@@ -250,3 +250,16 @@ def test_an_interrupt_inside_what_the_database_calls(
     path = write_csv(tmp_path / "d.csv", ["text", "label"], [("x", "1"), ("x", "2")])
     done = run("compare", path, path, "--item", "text", "--label", "label")
     assert (done.code, done.err.strip()) == (130, "audit: interrupted")
+
+
+@pytest.mark.parametrize("cell", ["n/a", "0,5"])
+def test_a_cell_without_a_number_far_down_is_named(tmp_path: Path, cell: str) -> None:
+    """Once DuckDB's own words, with a column 'c1' that no file has."""
+    pytest.importorskip("cleanlab")
+    rows = [(f"item {k}", "ab"[k % 2]) for k in range(300)]
+    path = write_csv(tmp_path / "d.csv", ["text", "label"], rows)
+    given = [(0.5, cell if k == 250 else 0.5) for k in range(300)]
+    probs = write_csv(tmp_path / "p.csv", ["a", "b"], given)
+    done = run("issues", path, "--item", "text", "--label", "label", "--probs", probs)
+    assert done.code == 2
+    assert "row 251 has no number in column 'b'" in done.err
