@@ -91,6 +91,7 @@ def compare_files(
         ]
         first, second, items = files.paired_scores()
         table, untold = files.transitions()
+        multiplied = files.multiplied()
         in_both, classes, sources = files.items(), files.classes, files.sources
     old, new = sides
     difference = paired_difference(
@@ -104,6 +105,7 @@ def compare_files(
     alarms = (
         *([spelled] if spelled else ()),
         *_alarms(old, new, in_both=in_both, repeated=int(items.sum())),
+        *_copied(*multiplied),
         *_changed_to_agree(old, new, together=together, apart=apart),
     )
     verdict = _verdict(difference, alarms, in_both=in_both, repeated=int(items.sum()))
@@ -170,6 +172,8 @@ _FEWEST_CONFLICTS = 5
 #: Labels given anew move items apart as well as together: a lower chance than this that so few were, or none beside
 #: so many that came together, is a warning.
 _CHANCE, _NONE_BESIDE = 0.01, 20
+#: Fresh labels seldom fall in exactly the shares of the old ones; copies of rows always do.
+_COPIED = 0.9
 
 
 def _alarms(old: Side, new: Side, *, in_both: int, repeated: int) -> list[Alarm]:
@@ -204,6 +208,22 @@ def _alarms(old: Side, new: Side, *, in_both: int, repeated: int) -> list[Alarm]
             figures={"items_in_both": in_both, "items": most},
         ))  # fmt: skip
     return found
+
+
+def _copied(more_before: int, more_after: int, same: int) -> list[Alarm]:
+    """A warning where one side has more labels of disagreeing items in exactly the shares of the other."""
+    total = more_before + more_after
+    if total < _FEWEST_CONFLICTS or same < _COPIED * total:
+        return []
+    name = "after" if more_after >= more_before else "before"
+    return [Alarm(
+        code="rows_copied",
+        severity="warning",
+        message=f"{same:,} of {total:,} disagreeing items have more labels {name}, in exactly the shares of the "
+        "other file: rows were copied, and copies change d though no label did",
+        action="compare the files without copied rows",
+        figures={"items": total, "same_shares": same},
+    )]  # fmt: skip
 
 
 def _changed_to_agree(old: Side, new: Side, *, together: int, apart: int) -> list[Alarm]:
@@ -256,6 +276,10 @@ def _verdict(difference: Estimate, alarms: Sequence[Alarm], *, in_both: int, rep
     if "one_label_an_item" in codes:
         return (
             f"{told} on {repeated:,} repeated items, but one side has one label an item: see the alarm below."
+        )
+    if "rows_copied" in codes:
+        return (
+            f"{told} on {repeated:,} repeated items, but rows of one side look copied: see the alarm below."
         )
     if "changed_to_agree" in codes:
         return f"{told} on {repeated:,} repeated items, but as where labels are changed to agree: see the alarm below."

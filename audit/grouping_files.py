@@ -101,6 +101,26 @@ class GroupedFiles:
         """The rows of a relation over ``votes`` (what may stand behind FROM)."""
         return int(self.number(f"SELECT count(*) FROM {relation}"))
 
+    def multiplied(self) -> tuple[int, int, int]:
+        """Items repeated on both sides, with two labels that differ on one and with another number of labels on the
+        other: how many have more on the first side, how many on the second, and in how many each label has the same
+        share on both sides.
+        """
+        a, b = (f"coalesce(sum(n) FILTER (side = '{side}'), 0)" for side in SIDES)
+        cells = f"({_CELLS}) SEMI JOIN ({self.repeated_on_both()}) USING (g)"
+        shares = f"SELECT g, code, {a} AS a, {b} AS b FROM {cells} GROUP BY ALL"
+        whole = (
+            f"SELECT *, sum(a) OVER (PARTITION BY g) AS m, sum(b) OVER (PARTITION BY g) AS n FROM ({shares})"
+        )
+        items = (
+            f"SELECT m, n, bool_and(a * n = b * m) AS same FROM ({whole}) GROUP BY g, m, n "
+            "HAVING m <> n AND count(*) > 1"
+        )
+        found = self.con.execute(
+            f"SELECT count(*) FILTER (m > n), count(*) FILTER (m < n), count(*) FILTER (same) FROM ({items})"
+        ).fetchall()[0]
+        return int(found[0]), int(found[1]), int(found[2])
+
     def class_rows(self, side: str) -> IntArray:
         """Labels of each class on one side: shape (K,)."""
         found = self.con.execute(

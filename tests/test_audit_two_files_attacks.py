@@ -218,3 +218,25 @@ def test_no_label_breaks_the_lines_of_a_comparison(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "\x1b" not in done.out
     assert any(line.startswith("'a\\nb'") for line in done.out.splitlines())
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_copied_rows_are_no_better_labels(tmp_path: Path, times: int) -> None:
+    """Twice the rows make d of a disagreeing pair 2/3 in place of 1, once 'the labels after agree more'."""
+    rows = [(f"i{k // 2}", "ab"[k % 2 * (k % 3 == 0)]) for k in range(120)]
+    one, two = files(tmp_path, rows, rows * times)
+    for first, second in ((one, two), (two, one)):
+        found = compare_files(first, second, item=["text"], label="label", draws=200)
+        assert "rows_copied" in {alarm.code for alarm in found.alarms}
+        assert "rows of one side look copied" in found.verdict
+
+
+def test_more_labels_an_item_are_no_copies(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.random((300, 6)) < np.where(np.arange(300) % 3 == 0, 0.9, 0.15)[:, None]
+    rows = [[(f"i{k}", "ab"[int(one)]) for k, part in enumerate(labels) for one in part[place]]
+            for place in (slice(0, 2), slice(2, 6))]  # fmt: skip
+    one, two = files(tmp_path, *rows)
+    assert "rows_copied" not in {
+        a.code for a in compare_files(one, two, item=["text"], label="label", draws=200).alarms
+    }
