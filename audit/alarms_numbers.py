@@ -72,7 +72,7 @@ def pair_distances(patterns: CountPatterns, values: FloatArray) -> tuple[float, 
     distance, weight = distance[distance > 0.0], weight[distance > 0.0]
     unit = float(distance.max(initial=0.0)) * 1e-9 or 1.0  # 0.3 - 0.2 and 0.2 - 0.1 are one distance
     found, place = np.unique(np.round(distance / unit), return_inverse=True)
-    return equal, found * unit, np.bincount(place, weights=weight, minlength=len(found))
+    return equal, found * unit, np.bincount(place, weights=weight, minlength=len(found)).astype(np.float64)
 
 
 def _copies(repeats: Repeats, values: FloatArray) -> Iterator[Alarm]:

@@ -249,6 +249,8 @@ def _class_names(
         )
     if not classes:
         raise ArgumentError("classes is empty: name the classes, or leave it out to take the labels seen")
+    if not all(name.strip() for name in classes):
+        raise ArgumentError("a declared class is blank, but an empty cell is a missing label: leave it out")
     alike = {canonical_label(name): name for name in sorted(classes, reverse=True)} if merge else {}
     declared = set(classes)
     names = {label: label if label in declared else alike.get(canonical_label(label), "") for label in labels}

@@ -78,7 +78,7 @@ def audit_ordinal(source: Any, *, classes: Sequence[str] | None = None, **option
             votes.extend(repeats.annotator_votes())
 
     result = audit_duplicates(source, classes=classes, look=look, **options)
-    order = tuple(classes) if classes else _numeric_order(result.data.classes)
+    order = tuple(dict.fromkeys(classes)) if classes else _numeric_order(result.data.classes)
     rank = {name: float(place) for place, name in enumerate(order)}
     ranks = np.array([rank[name] for name in result.data.classes])
     offsets = offsets_of(votes, ranks, level=result.settings.level) if options.get("annotator") else None

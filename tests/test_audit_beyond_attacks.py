@@ -195,6 +195,7 @@ ASKED = ("dupes", "--item", "text", "--label", "label")
         (("dupes", "--label-columns", "text,label", "--near", "0.9"), "leave --label-columns out"),
         ((*ASKED, "--conflicts", "c.txt"), "the ending says no kind of file"),
         ((*ASKED, "--html", "no/such/folder.html"), "no such folder"),
+        ((*ASKED, "--kind", "ordinal", "--classes", "1,2,"), "a declared class is blank"),
         ((*ASKED, "--kind", "numeric", "--no-ladder"), "--no-ladder is not for --kind numeric"),
         ((*ASKED, "--kind", "numeric", "--show-conflicts", "0"), "--show-conflicts is not for"),
         ((*ASKED, "--kind", "numeric", "--near", "0"), "--near is not for"),
@@ -263,3 +264,9 @@ def test_a_cell_without_a_number_far_down_is_named(tmp_path: Path, cell: str) ->
     done = run("issues", path, "--item", "text", "--label", "label", "--probs", probs)
     assert done.code == 2
     assert "row 251 has no number in column 'b'" in done.err
+
+
+def test_a_grade_that_is_named_twice_is_one(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "d.csv", ["text", "label"], [("x", "1"), ("x", "2"), ("y", "3")])
+    words = ("dupes", path, *ASKED[1:], "--kind", "ordinal", "--classes", "1,1,2,3", "--format", "json")
+    assert run(*words).json["ordinal"]["order"] == ["1", "2", "3"]
