@@ -9,18 +9,21 @@ import numpy as np
 from audit.near import Pairs
 from audit.near_table import Labelled, clusters_of
 from audit.results_near import Measure
-from audit.writing import Cell
+from audit.writing import Cell, distinct
 
 __all__ = ["pair_columns", "pair_rows"]
 
 
 def pair_columns(item: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the table: those of the first text of a pair, then those of the other."""
+    """The columns of the table: those of the first text of a pair, then those of the other.
+
+    A column of the data that is called as one of these gets an underscore.
+    """
     first, other = (
         ("rows", *item, "labels"),
         ("other_rows", *(f"other_{name}" for name in item), "other_labels"),
     )
-    return ("measure", "similarity", "cluster", "differ", *first, *other)
+    return distinct(("measure", "similarity", "cluster", "differ", *first, *other))
 
 
 def pair_rows(labelled: Labelled, pairs: Pairs, measure: Measure) -> Iterator[tuple[Cell, ...]]:

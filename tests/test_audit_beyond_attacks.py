@@ -270,3 +270,22 @@ def test_a_grade_that_is_named_twice_is_one(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "d.csv", ["text", "label"], [("x", "1"), ("x", "2"), ("y", "3")])
     words = ("dupes", path, *ASKED[1:], "--kind", "ordinal", "--classes", "1,1,2,3", "--format", "json")
     assert run(*words).json["ordinal"]["order"] == ["1", "2", "3"]
+
+
+def test_columns_called_as_those_of_the_list_of_pairs(tmp_path: Path) -> None:
+    pytest.importorskip("rensa")
+    rows = [("the same long text one", "x", "a"), ("the same long text two", "x", "b")]
+    path = write_csv(tmp_path / "d.csv", ["rows", "Similarity", "label"], rows)
+    words = (
+        "--item",
+        "rows,Similarity",
+        "--label",
+        "label",
+        "--near",
+        "0.5",
+        "--near-rows",
+        tmp_path / "p.csv",
+    )
+    done = run("dupes", path, *words)
+    assert done.code == 0, done.err
+    assert "rows,rows_,Similarity_,labels" in (tmp_path / "p.csv").read_text("utf-8")
