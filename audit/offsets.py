@@ -38,7 +38,8 @@ class AnnotatorOffset(Estimate):
     """δ of one annotator, in units of the labels: how much higher (or lower) than the others on the same items.
 
     ``labels`` and ``items`` count what is behind it; ``p_value`` is of δ = 0, for this annotator alone, and
-    ``p_holm`` the same corrected for all of them.
+    ``p_holm`` the same corrected for all of them. Where the offsets explain every difference there is no noise and no
+    interval, and ``p_value`` is that of the sign test: δ has one sign in each item.
     """
 
     value: str
@@ -101,7 +102,8 @@ def annotator_offsets(
     least = np.full(len(found), np.inf)
     np.minimum.at(least, items, values)
     above = values - least[items]  # digits of large values are kept, and equal labels have no noise at all
-    model = _fit(items, who, above, len(found), j)
+    rounding = 16.0 * np.finfo(np.float64).eps * float(np.abs(values).max(initial=0.0))
+    model = _fit(items, who, above, len(found), j, rounding)
     total, rest, free = (
         model.scores(above, least),
         model.scores(above - model.effects[who], least),
@@ -118,7 +120,7 @@ def annotator_offsets(
         noise_sd = Estimate(estimate=ends[0], low=ends[1], high=ends[2], method=noise.method)
     whole = noise_variance(total, level=level)
     roots = [None if end is None else float(np.sqrt(end)) for end in (whole.estimate, whole.low, whole.high)]
-    agreement, consistency = _correlations(total, rest, noise_sd.estimate)
+    agreement, consistency = _correlations(total, rest, noise_sd.estimate, rounding)
     share = None
     if whole.estimate and noise_sd.estimate is not None:
         share = max(0.0, 1.0 - noise_sd.estimate**2 / whole.estimate)
@@ -161,7 +163,10 @@ def _largest_component(items: IntArray, who: IntArray, n_items: int, n_names: in
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Model:
-    """The least squares fit: effects (J,) with sum 0, the inverse of L on sums of zero, and what the errors need."""
+    """The least squares fit: effects (J,) with sum 0, the inverse of L on sums of zero, and what the errors need.
+
+    What is left of a label and no more than ``rounding`` is 0.
+    """
 
     effects: FloatArray
     inverse: FloatArray
@@ -170,12 +175,13 @@ class _Model:
     residuals: FloatArray
     counts: sparse.csr_array
     free: int
+    rounding: float
 
     def scores(self, values: FloatArray, shift: FloatArray) -> ValueScores:
         """Labels less the ``shift`` of their item, one entry an item; the distances are left at 0."""
         sizes = np.bincount(self.items).astype(np.float64)
         means = np.bincount(self.items, weights=values) / sizes
-        apart = values - means[self.items]
+        apart = _rounded(values - means[self.items], self.rounding)
         squares = np.bincount(self.items, weights=apart * apart) / (sizes - 1.0)
         return ValueScores(
             items=np.ones(len(sizes)),
@@ -215,7 +221,13 @@ class _Model:
         return np.asarray(plain * np.outer(larger, larger), np.float64)
 
 
-def _fit(items: IntArray, who: IntArray, values: FloatArray, n_items: int, n_names: int) -> _Model:
+def _rounded(values: FloatArray, rounding: float) -> FloatArray:
+    return np.where(np.abs(values) <= rounding, 0.0, values)
+
+
+def _fit(
+    items: IntArray, who: IntArray, values: FloatArray, n_items: int, n_names: int, rounding: float
+) -> _Model:
     counts = sparse.coo_array((np.ones(len(items)), (items, who)), shape=(n_items, n_names)).tocsr()
     counts.sum_duplicates()
     sizes = np.bincount(items, minlength=n_items).astype(np.float64)
@@ -227,22 +239,24 @@ def _fit(items: IntArray, who: IntArray, values: FloatArray, n_items: int, n_nam
     inverse = np.linalg.inv(left + mean) - mean  # the null vector of L is that of equal effects
     effects = inverse @ right
     drawn = effects[who]
-    residuals = centred - (drawn - (np.bincount(items, weights=drawn) / sizes)[items])
+    residuals = _rounded(centred - (drawn - (np.bincount(items, weights=drawn) / sizes)[items]), rounding)
     return _Model(
-        effects=effects, inverse=inverse, items=items, who=who, residuals=residuals, counts=counts,
-        free=len(values) - n_items - n_names + 1,
+        effects=_rounded(effects, rounding), inverse=inverse, items=items, who=who, residuals=residuals,
+        counts=counts, free=len(values) - n_items - n_names + 1, rounding=rounding,
     )  # fmt: skip
 
 
 def _correlations(
-    total: ValueScores, rest: ValueScores, noise: float | None
+    total: ValueScores, rest: ValueScores, noise: float | None, rounding: float
 ) -> tuple[float | None, float | None]:
     """ICC(2,1) and ICC(3,1): the variance between items over all, and over all but the annotators'."""
     n = rest.total
     if noise is None or n < 2:
         return None, None
     centre = rest.mean(rest.means)
-    between = rest.mean((rest.means - centre) ** 2) * n / (n - 1.0) - rest.mean(noise**2 / rest.sizes)
+    between = rest.mean(_rounded(rest.means - centre, rounding) ** 2) * n / (n - 1.0) - rest.mean(
+        noise**2 / rest.sizes
+    )
     whole, pure = between + total.mean(total.variances), between + noise**2
     return (between / whole if whole > 0.0 else None), (between / pure if pure > 0.0 else None)
 
@@ -262,15 +276,23 @@ def _offsets(model: _Model, names: Sequence[str], level: float) -> tuple[Annotat
             float(2.0 * stats.t.sf(abs(scale * a) / s, model.free))
             for a, s in zip(model.effects, spread, strict=True)
         ]
+    exact = (
+        model.free > 0 and not model.residuals.any()
+    )  # no noise to hold an offset against: its sign in each item
+    if exact:
+        p_values = [
+            0.5 ** (int(count) - 1) if a else 1.0 for a, count in zip(model.effects, items, strict=True)
+        ]
     corrected = holm(p_values) if p_values is not None else None
     parts = []
     for k, name in enumerate(names):
         delta, wide = scale * float(model.effects[k]), None if spread is None else reach * float(spread[k])
-        known = p_values is not None and wide is not None
+        known = p_values is not None and wide is not None and not exact
         parts.append(AnnotatorOffset(
             estimate=delta, low=delta - wide if known and wide is not None else None,
             high=delta + wide if known and wide is not None else None,
-            method="Student's t, the larger of two standard errors" if known else "none", value=str(name),
+            method="Student's t, the larger of two standard errors" if known
+            else "sign test, no noise is left" if exact else "none", value=str(name),
             labels=int(labels[k]), items=int(items[k]), p_value=p_values[k] if p_values is not None else None,
             p_holm=corrected[k] if corrected is not None else None,
         ))  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from audit.alarms_offsets import offset_alarm
 from audit.offsets import annotator_offsets
 from tests.command import run
 
@@ -68,6 +69,25 @@ def test_the_noise_without_offsets_is_right_however_few_labels_are_left(
     assert np.mean(held) >= 0.92
 
 
+@pytest.mark.parametrize(
+    "values", [np.arange(40.0), np.arange(40) * 0.1, 1e6 + np.arange(40) * 0.3, np.zeros(40)]
+)
+def test_an_offset_that_explains_every_difference_leaves_no_noise_and_is_told(values: Any) -> None:
+    """Somebody counts from 1 where the others count from 0: what floats leave of the labels is no noise."""
+    items = np.repeat(np.arange(40), 3)
+    found = annotator_offsets(items, ["a", "b", "c"] * 40, values[items] + np.tile([0.0, 0.0, 1.0], 40))
+    assert found.noise_sd.estimate == 0.0
+    assert found.share == 1.0
+    worst = found.annotators[0]
+    assert (worst.value, worst.estimate, worst.low) == ("c", pytest.approx(1.0), None)
+    assert worst.p_value == pytest.approx(0.5**39)
+    alarm = offset_alarm(found)
+    assert alarm is not None
+    assert list(alarm.figures["offsets"]) == ["c"]
+    few = annotator_offsets(items[:9], ["a", "b", "c"] * 3, values[items[:9]] + np.tile([0.0, 0.0, 1.0], 3))
+    assert offset_alarm(few) is None  # three items may have one sign by chance
+
+
 # Options of audit ceiling that a metric or a source does not use.
 
 
@@ -99,7 +119,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             ("--disagreement", ".2"), ("--pairs", "9"), ("--classes", "2"))),
         *(("accuracy", "nominal", option) for option in (
             ("--positive", "a"), ("--share", ".3"), ("--predicted-share", ".3"), ("--pairs", "9"), ("--classes", "2"),
-            ("--delimiter", ";"), ("--item", "text"), ("--label", "label"), ("--ragged", "skip"), ("--sheet", "x"))),
+            ("--delimiter", ";"), ("--item", "text"), ("--label", "label"), ("--ragged", "pad"), ("--sheet", "x"))),
         ("f1", "nominal", ("--n-test", "9")),
         ("f1", "nominal", ("--pairs", "9")),
         ("rmse", "numeric", ("--item", "text")),
@@ -118,5 +138,5 @@ def test_audit_ceiling_ignores_no_option(
 def test_audit_ceiling_without_a_file_takes_no_option_of_files() -> None:
     known = ["ceiling", "--disagreement", ".2", "--pairs", "90", "--classes", "3", "--score", ".7"]
     assert run(*known).code == 0
-    for option in (("--label", "x"), ("--encoding", "utf-8"), ("--ragged", "skip")):
+    for option in (("--label", "x"), ("--encoding", "utf-8"), ("--ragged", "pad")):
         assert option[0] in run(*known, *option).err
