@@ -21,10 +21,39 @@ def names(values: list[str] | None) -> tuple[str, ...]:
     return tuple(found)
 
 
+#: The arguments and options of commands that are files with a form.
+_FILES = (
+    "file",
+    "before",
+    "after",
+    "train",
+    "test",
+    "data",
+    "gold",
+    "merge",
+    "conflicts",
+    "probs",
+    "embeddings",
+)
+
+
 def reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What :func:`audit.reading.open_table` is told of a file's form, from the options of a command."""
-    form = {name: options[name] for name in ("delimiter", "encoding", "escape", "sheet", "ragged")}
-    return {**form, "quoting": options["quote"]}
+    """What :func:`audit.reading.open_table` is told of a file's form, from the options of a command.
+
+    An option that speaks of a form that none of the command's files has is an ArgumentError.
+    """
+    form = {name: options[name] for name in ("delimiter", "encoding", "quote", "escape", "sheet", "ragged")}
+    given = {name: value for name, value in form.items() if value is not None and value != "error"}
+    files = [str(options[name]) for name in _FILES if options.get(name) is not None]
+    if given and files:
+        from audit.errors import ArgumentError
+        from audit.reading_sources import form_options
+
+        used = {option for file in files for option in form_options(file)}
+        for name in given:
+            if name not in used:
+                raise ArgumentError(f"--{name} is not of a file such as {files[0]}: leave it out")
+    return {("quoting" if name == "quote" else name): value for name, value in form.items()}
 
 
 def needed(value: Any, message: str) -> Any:

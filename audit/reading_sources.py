@@ -23,6 +23,7 @@ __all__ = [
     "SQLITE",
     "attach_duckdb",
     "copy_remote",
+    "form_options",
     "is_remote",
     "postgres_rows",
     "redacted",
@@ -190,6 +191,25 @@ def copy_remote(address: str, scratch: Scratch) -> Path:
         for secret in _secrets(address):
             told = told.replace(secret, "***")
         raise InputError(f"cannot be read ({told[:300]}); check the address and your access to it") from None
+
+
+def form_options(source: str) -> frozenset[str]:
+    """The options of form that reading ``source`` can use: all of them where its form is not plain to see."""
+    text = frozenset({"delimiter", "encoding", "quote", "escape", "ragged"})
+    try:
+        with Path(source).open("rb") as file:
+            start = file.read(16)
+    except (OSError, ValueError):
+        return text | {"sheet"}
+    if start.startswith(b"PAR1"):
+        return frozenset()
+    ending = Path(source).suffix.lower()
+    book = start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")) and ending != ".zip"
+    if book or start.startswith(SQLITE) or start[8:12] == DUCKDB:
+        return frozenset({"sheet"})
+    if ending in (".jsonl", ".ndjson"):
+        return frozenset({"encoding"})
+    return text if ending in (".csv", ".tsv") else text | {"sheet"}
 
 
 def is_remote(source: Any) -> bool:

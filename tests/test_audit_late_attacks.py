@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from audit.alarms_offsets import offset_alarm
 from audit.offsets import annotator_offsets
+from audit.writing import write_rows
 from tests.command import run
 
 
@@ -140,3 +143,40 @@ def test_audit_ceiling_without_a_file_takes_no_option_of_files() -> None:
     assert run(*known).code == 0
     for option in (("--label", "x"), ("--encoding", "utf-8"), ("--ragged", "pad")):
         assert option[0] in run(*known, *option).err
+
+
+# Options that speak of a form of files.
+
+
+@pytest.mark.parametrize(
+    ("name", "ignored"),
+    [
+        ("x.csv", ["sheet"]),
+        ("x.jsonl", ["sheet", "delimiter", "quote", "escape", "ragged"]),
+        ("x.parquet", ["sheet", "delimiter", "quote", "escape", "encoding", "ragged"]),
+        ("x.xlsx", ["delimiter", "quote", "escape", "encoding", "ragged"]),
+        ("x.sqlite", ["delimiter", "quote", "escape", "encoding", "ragged"]),
+    ],
+)
+def test_an_option_of_a_form_that_no_file_has_is_refused(
+    tmp_path: Path, name: str, ignored: list[str]
+) -> None:
+    rows = [(f"t{k}", "ab"[(k + r) % 3 == 0]) for k in range(9) for r in (0, 1)]
+    if name.endswith(".sqlite"):
+        with contextlib.closing(sqlite3.connect(tmp_path / name)) as base, base:
+            base.execute("CREATE TABLE found (text, label)")
+            base.executemany("INSERT INTO found VALUES (?, ?)", rows)
+    else:
+        write_rows(tmp_path / name, ["text", "label"], rows)
+    values = {
+        "sheet": "found" if "sql" in name else "rows", "delimiter": ",", "quote": '"', "escape": '"',
+        "encoding": "utf-8", "ragged": "pad",
+    }  # fmt: skip
+    for option, value in values.items():
+        done = run("dupes", tmp_path / name, "--item", "text", "--label", "label", f"--{option}", value)
+        assert (done.code, f"--{option} is not of a file" in done.err) == (
+            (2, True) if option in ignored else (0, False)
+        ), (option, done.err)
+    other = write(tmp_path / "other.csv", ["text", "label"], rows)
+    both = run("leak", tmp_path / name, other, "--item", "text", "--delimiter", ",")
+    assert both.code == 0, both.err
