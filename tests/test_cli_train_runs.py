@@ -79,7 +79,7 @@ def test_scores_in_the_band_of_a_saved_audit(folder: Path) -> None:
         ("train compare none", "holds no run"),
         ("train compare runs --pair grpo", "write two runs with a colon between"),
         ("train compare runs --metric auc", "is none of accuracy"),
-        ("train compare runs --audit runs/a/run.json", "holds no audit"),
+        ("train compare runs --audit runs/a/run.json", "is no saved audit"),
         ("train compare runs --out x.txt --html x.txt", "x.txt is read or written already"),
     ],
 )
