@@ -45,14 +45,15 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
     form = {name: options[name] for name in ("delimiter", "encoding", "quote", "escape", "sheet", "ragged")}
     given = {name: value for name, value in form.items() if value is not None and value != "error"}
     files = [str(options[name]) for name in _FILES if options.get(name) is not None]
-    if given and files:
+    if given:
         from audit.errors import ArgumentError
         from audit.reading_sources import form_options
 
         used = {option for file in files for option in form_options(file)}
         for name in given:
             if name not in used:
-                raise ArgumentError(f"--{name} is not of a file such as {files[0]}: leave it out")
+                such = f"is not of a file such as {files[0]}" if files else "is of a file, and there is none"
+                raise ArgumentError(f"--{name} {such}: leave it out")
     return {("quoting" if name == "quote" else name): value for name, value in form.items()}
 
 

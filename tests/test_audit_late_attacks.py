@@ -178,5 +178,6 @@ def test_an_option_of_a_form_that_no_file_has_is_refused(
             (2, True) if option in ignored else (0, False)
         ), (option, done.err)
     other = write(tmp_path / "other.csv", ["text", "label"], rows)
+    assert "--sheet is of a file, and there is none" in run("plan", "--half-width", ".02", "--sheet", "x").err
     both = run("leak", tmp_path / name, other, "--item", "text", "--delimiter", ",")
     assert both.code == 0, both.err
