@@ -229,7 +229,10 @@ def test_only_scores_against_noisy_labels_are_placed(ledger: Ledger, dupes: Path
 
 def test_a_file_that_is_no_audit_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(InputError, match=r"is no saved audit: it has no disagreement and no flip_rate; give the JSON that audit dupes"):
+    with pytest.raises(
+        InputError,
+        match=r"is no saved audit: it has no disagreement and no flip_rate; give the JSON that audit dupes",
+    ):
         read_band(tmp_path / "other.json")
     with pytest.raises(InputError, match="check the path"):
         read_band(tmp_path / "none.json")
