@@ -145,7 +145,7 @@ def _by_value(result: NumericAudit) -> Iterator[Section]:
         head=("mean label of the item", "items", "noise σ"), rows=rows, reference=result.noise_sd.estimate,
         picture="σ with its interval, and a dashed line at σ of all",
     )  # fmt: skip
-    told = "A dot is σ of a part of the items, its line the interval; the dashed line is σ of all."
+    told = "σ of parts of the items, from the lowest to the highest mean label, with its interval."
     yield Section(anchor="value", title="Noise by value", sentences=(told,), tables=(table,))
 
 
