@@ -23,6 +23,7 @@ from audit.intervals import check_level, check_seed
 from audit.labels import spelling_variants
 from audit.moments import moment_bounds
 from audit.near_duplicates import add_alike, check_alike
+from audit.near_search import MOST_PAIRS, MOST_TEXTS
 from audit.patterns import PairContrast
 from audit.reading import Table, engine_of, open_table
 from audit.results import (
@@ -65,10 +66,10 @@ def audit_duplicates(
     strata: str | None = None,
     gold: str | None = None,
     near: float | None = None,
-    near_pairs: int = 5_000_000,
+    near_pairs: int = MOST_PAIRS,
     near_rows: str | Path | None = None,
     semantic: float | None = None,
-    semantic_texts: int = 200_000,
+    semantic_texts: int = MOST_TEXTS,
     ladder: bool | None = None,
     level: float = 0.95,
     draws: int = 10_000,

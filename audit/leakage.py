@@ -15,6 +15,7 @@ from audit.leakage_lists import write_clean_test, write_leaked_rows
 from audit.leakage_near import find_near_leaks, rows_of
 from audit.leakage_results import Leak, LeakedItem, NearLeak
 from audit.near_duplicates import check_alike
+from audit.near_search import MOST_PAIRS, MOST_TEXTS
 from audit.results import Alarm, Estimate
 from audit.results_base import RunSettings
 from audit.version import __version__
@@ -38,8 +39,8 @@ def find_leaks(
     clean: str | Path | None = None,
     near: float | None = None,
     semantic: float | None = None,
-    near_pairs: int = 5_000_000,
-    semantic_texts: int = 200_000,
+    near_pairs: int = MOST_PAIRS,
+    semantic_texts: int = MOST_TEXTS,
     count_near: bool = False,
     seed: int = 0,
     **reading: Any,
@@ -186,7 +187,7 @@ def _alarms(leaked: int, rows: int, d: Estimate, items: int) -> list[Alarm]:
             code="leaked",
             severity="warning",
             message=f"{leaked:,} of {rows:,} test rows were trained on: a score on them is memory",
-                action="take their items out of the training file, or score without them (--rows lists them, "
+            action="take their items out of the training file, or score without them (--rows lists them, "
             "--clean-test writes the test file without them)",
             figures={"rows": leaked, "share": leaked / rows},
         ))  # fmt: skip
@@ -196,7 +197,7 @@ def _alarms(leaked: int, rows: int, d: Estimate, items: int) -> list[Alarm]:
             severity="note",
             message=f"all {items:,} leaked items have the same label in both files: copies of rows rather than items "
             "that were labelled twice",
-                    action="look where the two files come from: one may have been drawn from the other",
+            action="look where the two files come from: one may have been drawn from the other",
             figures={"items": items},
         ))  # fmt: skip
     return found

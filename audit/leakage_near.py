@@ -10,16 +10,12 @@ import numpy as np
 from audit.grouping_files import GroupedFiles
 from audit.intervals import clopper_pearson
 from audit.leakage_results import NearLeak, NearLeakedItem
-from audit.near import near_pairs, sketch
+from audit.near_search import joined_texts, search
 from audit.patterns import IntArray
-from audit.reading_vectors import read_word_vectors
 from audit.results import Estimate
 from audit.results_near import Measure
-from audit.semantic import background, check_texts, embed, semantic_pairs
 
 __all__ = ["NearRow", "find_near_leaks", "rows_of"]
-
-_JOIN = "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,21 +47,15 @@ def find_near_leaks(
     groups, texts, in_train = _texts(files, width)
     both: list[NearLeak | None] = []
     rows: list[NearRow] = []
-    for measure, threshold in (("jaccard", near), ("cosine", semantic)):
+    searches: tuple[tuple[Measure, float | None], ...] = (("jaccard", near), ("cosine", semantic))
+    for measure, threshold in searches:
         if threshold is None:
             both.append(None)
             continue
-        model, random = None, None
-        if measure == "jaccard":
-            made = sketch(texts, threshold=threshold, seed=seed)
-            pairs = near_pairs(made, threshold=threshold, most=most, seed=seed, across=in_train)
-            recall = made.bands.chance(threshold)
-        else:
-            words = read_word_vectors()
-            check_texts(len(texts), most_texts)
-            vectors = embed([text.replace(_JOIN, " ") for text in texts], words)
-            pairs = semantic_pairs(vectors, threshold=threshold, most=most)
-            model, random, recall = words.name, background(vectors, seed=seed), 1.0
+        alike = search(
+            measure, texts, threshold=threshold, most=most, most_texts=most_texts, seed=seed, across=in_train
+        )
+        pairs = alike.pairs
         across = in_train[pairs.first] != in_train[pairs.second]
         first, second, similarity = pairs.first[across], pairs.second[across], pairs.similarity[across]
         train, test = np.where(in_train[first], first, second), np.where(in_train[first], second, first)
@@ -76,15 +66,15 @@ def find_near_leaks(
         best = best[np.lexsort((groups[test[best]], -similarity[best]))]
         found = [
             NearRow(test=int(groups[test[k]]), train=int(groups[train[k]]), similarity=float(similarity[k]),
-                    measure="jaccard" if measure == "jaccard" else "cosine")
+                    measure=measure)
             for k in best.tolist()
         ]  # fmt: skip
         count = rows_of(files, [row.test for row in found])
         total = files.labelled[1]
         low, high = clopper_pearson(count, total, level=level) if total else (None, None)
         both.append(NearLeak(
-            measure="jaccard" if measure == "jaccard" else "cosine", model=model, threshold=threshold,
-            background=random, rows=count, items=len(found), candidates=pairs.candidates, recall=recall,
+            measure=measure, model=alike.model, threshold=threshold,
+            background=alike.background, rows=count, items=len(found), candidates=pairs.candidates, recall=alike.recall,
             sampled=pairs.sampled,
             share=Estimate(estimate=count / total if total else None, low=low, high=high, method="Clopper-Pearson"),
             examples=tuple(_example(files, width, row) for row in found[:show]),
@@ -95,9 +85,8 @@ def find_near_leaks(
 
 def _texts(files: GroupedFiles, width: int) -> tuple[IntArray, list[str], IntArray]:
     """Groups, normal forms, and whether the training file has the text (1) or the test file alone (0)."""
-    joined = f"concat_ws(chr({ord(_JOIN)}), {', '.join(f'n{k}' for k in range(width))})"
     found = files.con.execute(
-        f"SELECT g, any_value({joined}), max((side = 'first')::INT) FROM votes JOIN grouped USING (r, g) "
+        f"SELECT g, any_value({joined_texts(width)}), max((side = 'first')::INT) FROM votes JOIN grouped USING (r, g) "
         "GROUP BY g ORDER BY g"
     ).fetchall()
     groups, in_train = (np.array([row[place] for row in found], np.int64) for place in (0, 2))

@@ -18,13 +18,13 @@ from scipy import sparse
 from audit.disagreement import estimate_disagreement
 from audit.errors import ArgumentError
 from audit.grouping import Columns
-from audit.near import Pairs, choose_bands, jaccard, near_pairs, shingle_sets, sketch
+from audit.near import Pairs, choose_bands, jaccard, shingle_sets
 from audit.near_rows import pair_columns, pair_rows
+from audit.near_search import MOST_PAIRS, MOST_TEXTS, joined_texts, search
 from audit.near_table import Labelled, Table, tell
-from audit.reading_vectors import read_word_vectors
-from audit.results import AuditResult
+from audit.results import AuditResult, Disagreement
 from audit.results_near import Measure, NearDuplicates
-from audit.semantic import background, check_texts, check_threshold, embed, semantic_pairs
+from audit.semantic import check_threshold
 from audit.writing import write_rows
 
 if TYPE_CHECKING:
@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ALSO_NEAR", "add_alike", "check_alike", "near_duplicates", "semantic_duplicates"]
 
-#: The columns of an item are joined by this before they are compared.
-_JOIN = "\n"
 #: Pairs of close vectors that share so much of their runs of characters are counted apart.
 ALSO_NEAR = 0.85
-#: The most pairs, and the most texts that are compared by their words, if nothing else is asked for.
-MOST_PAIRS, MOST_TEXTS = 5_000_000, 200_000
 
 
 def near_duplicates(
@@ -48,7 +44,7 @@ def near_duplicates(
     threshold: float = 0.85,
     missing: Sequence[str] = (),
     normalise: str = "case",
-    most: int = 5_000_000,
+    most: int = MOST_PAIRS,
     bins: int = 3,
     show: int = 20,
     level: float = 0.95,
@@ -96,8 +92,8 @@ def semantic_duplicates(
     threshold: float = 0.9,
     missing: Sequence[str] = (),
     normalise: str = "case",
-    most: int = 5_000_000,
-    most_texts: int = 200_000,
+    most: int = MOST_PAIRS,
+    most_texts: int = MOST_TEXTS,
     bins: int = 3,
     show: int = 20,
     level: float = 0.95,
@@ -206,10 +202,8 @@ def add_alike(
     form = {name: value for name, value in reading.items() if name not in ("engine", "master")}
     labelled = _labelled(
         source, table, columns.item, label, settings.missing, settings.normalise, form,
-        rows=rows is not None,
+        rows=rows is not None, exact=result.disagreement, declared=max(2, result.flip_rate.classes),
     )  # fmt: skip
-    declared = max(labelled.declared, result.flip_rate.classes)
-    labelled = replace(labelled, declared=declared, exact=result.disagreement)
     found: dict[Measure, Pairs] = {}
     if near is not None:
         told, found["jaccard"] = _by_characters(labelled, table, near, most)
@@ -233,26 +227,24 @@ def _write(
 def _by_characters(
     labelled: Labelled, table: Table, threshold: float, most: int
 ) -> tuple[NearDuplicates, Pairs]:
-    made = sketch(labelled.texts, threshold=threshold, seed=table.seed)
-    pairs = near_pairs(made, threshold=threshold, most=most, seed=table.seed)
-    recall = made.bands.chance(threshold)
-    return tell(labelled, pairs, table, threshold=threshold, recall=recall, measure="jaccard"), pairs
+    found = search("jaccard", labelled.texts, threshold=threshold, most=most, seed=table.seed)
+    pairs = found.pairs
+    return tell(labelled, pairs, table, threshold=threshold, recall=found.recall, measure="jaccard"), pairs
 
 
 def _by_words(
     labelled: Labelled, table: Table, threshold: float, most: int, most_texts: int
 ) -> tuple[NearDuplicates, Pairs]:
-    words = read_word_vectors()
-    check_texts(len(labelled.texts), most_texts)
-    # a word has another piece at the start of a line than after a space
-    vectors = embed([text.replace(_JOIN, " ") for text in labelled.texts], words)
-    pairs = semantic_pairs(vectors, threshold=threshold, most=most)
+    found = search(
+        "cosine", labelled.texts, threshold=threshold, most=most, most_texts=most_texts, seed=table.seed
+    )
+    pairs = found.pairs
     used, place = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     sets = shingle_sets([labelled.texts[row] for row in used.tolist()])
     shared = jaccard(sets, place[: len(pairs.first)], place[len(pairs.first) :])
     told = tell(
-        labelled, pairs, table, threshold=threshold, recall=1.0, measure="cosine", model=words.name,
-        background=background(vectors, seed=table.seed), also_near=shared >= ALSO_NEAR,
+        labelled, pairs, table, threshold=threshold, recall=found.recall, measure="cosine", model=found.model,
+        background=found.background, also_near=shared >= ALSO_NEAR,
     )  # fmt: skip
     return told, pairs
 
@@ -267,20 +259,23 @@ def _labelled(
     reading: dict[str, Any],
     *,
     rows: bool,
+    exact: Disagreement | None = None,
+    declared: int = 2,
 ) -> Labelled:
-    """The different texts of a source with their labels, and d of exact repeats."""
+    """The different texts of a source with their labels, and d of exact repeats, if it is not known yet."""
     from audit.grouping_files import group_files  # loads pandas
 
     with group_files(
         source, item=item, label=(label,), missing=missing, normalise=normalise, **reading
     ) as files:
         patterns = files.patterns("first")
-        exact = estimate_disagreement(patterns, level=table.level, draws=table.draws, seed=table.seed)
+        if exact is None:
+            exact = estimate_disagreement(patterns, level=table.level, draws=table.draws, seed=table.seed)
         texts, shares = _texts(files, len(item))
         numbers, given = _rows(files, len(item)) if rows else ([], [])
         return Labelled(
             texts=texts, shares=shares, classes=files.classes, exact=exact, repeated=patterns.repeated.item_total,
-            declared=max(2, len(files.classes)), rows=numbers, given=given,
+            declared=max(declared, len(files.classes)), rows=numbers, given=given,
         )  # fmt: skip
 
 
@@ -296,10 +291,8 @@ def _rows(files: GroupedFiles, width: int) -> tuple[list[list[int]], list[tuple[
 
 def _texts(files: GroupedFiles, width: int) -> tuple[list[str], sparse.csr_array]:
     """The different texts in their normal form, and the shares of their labels: shape (N, K), rows that sum to 1."""
-    names = [f"n{k}" for k in range(width)]
-    joined = f"concat_ws(chr({ord(_JOIN)}), {', '.join(names)})"
     found = files.con.execute(
-        f"SELECT any_value(text), list(code) FROM (SELECT g, code, {joined} AS text "
+        f"SELECT any_value(text), list(code) FROM (SELECT g, code, {joined_texts(width)} AS text "
         "FROM votes JOIN grouped USING (r, g)) GROUP BY g ORDER BY g"
     ).fetchall()
     sizes = np.array([len(codes) for _, codes in found], np.int64)

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit import near_duplicates as near_module
+from audit import near_search as near_module
 from audit.errors import ArgumentError, MissingExtraError
 from audit.near_duplicates import ALSO_NEAR, near_duplicates, semantic_duplicates
 from audit.reading_vectors import WordVectors, read_word_vectors
