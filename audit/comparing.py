@@ -204,7 +204,7 @@ def _alarms(old: Side, new: Side, *, in_both: int, repeated: int) -> list[Alarm]
             code="few_items_in_both",
             severity="warning",
             message=f"only {in_both:,} of {most:,} items stand in both files: what is said holds for these alone",
-                action="check --item and --normalise, or compare the whole files",
+            action="check --item and --normalise, or compare the whole files",
             figures={"items_in_both": in_both, "items": most},
         ))  # fmt: skip
     return found
@@ -262,6 +262,15 @@ def _changed_to_agree(old: Side, new: Side, *, together: int, apart: int) -> lis
     return found
 
 
+#: Alarms that take the meaning from a change of d, and what the verdict says of them: the first that is raised.
+_DOUBTS = {
+    "deduplicated": "one side looks de-duplicated",
+    "one_label_an_item": "one side has one label an item",
+    "rows_copied": "rows of one side look copied",
+    "changed_to_agree": "as where labels are changed to agree",
+}
+
+
 def _verdict(difference: Estimate, alarms: Sequence[Alarm], *, in_both: int, repeated: int) -> str:
     if not in_both:
         return "The two files have no item in common: are the item columns and --normalise right?"
@@ -269,20 +278,9 @@ def _verdict(difference: Estimate, alarms: Sequence[Alarm], *, in_both: int, rep
         return f"{in_both:,} items stand in both files, but none is repeated in both: d cannot be compared."
     told = f"d changed by {difference.text('+.3f')}"
     codes = {alarm.code for alarm in alarms}
-    if "deduplicated" in codes:
-        return (
-            f"{told} on {repeated:,} repeated items, but one side looks de-duplicated: see the alarm below."
-        )
-    if "one_label_an_item" in codes:
-        return (
-            f"{told} on {repeated:,} repeated items, but one side has one label an item: see the alarm below."
-        )
-    if "rows_copied" in codes:
-        return (
-            f"{told} on {repeated:,} repeated items, but rows of one side look copied: see the alarm below."
-        )
-    if "changed_to_agree" in codes:
-        return f"{told} on {repeated:,} repeated items, but as where labels are changed to agree: see the alarm below."
+    for code, why in _DOUBTS.items():
+        if code in codes:
+            return f"{told} on {repeated:,} repeated items, but {why}: see the alarm below."
     if difference.high < 0:
         return f"The labels after agree more: {told} on {repeated:,} repeated items."
     if difference.low > 0:

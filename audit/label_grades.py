@@ -20,6 +20,7 @@ from audit.numeric import as_number, pair_distance, value_scores, weighted_kappa
 from audit.offsets import AnnotatorOffsets, offsets_of
 from audit.patterns import CountPatterns, FloatArray
 from audit.results import AuditResult, Ceiling, Estimate, Result, Verdict
+from audit.verdict import heed
 
 __all__ = ["OrdinalAudit", "audit_ordinal", "kappa_ceiling"]
 
@@ -124,7 +125,8 @@ def _verdict(result: AuditResult, kappa: Estimate, top: Estimate, distance: Esti
         f"quadratic-weighted κ above {top.estimate:.3f}{limits} against these grades; that of two labels is "
         f"{kappa.estimate:.3f}."
     )
-    first = 1 if told.next_steps and told.next_steps[0].startswith("Before quoting") else 0
+    lead = heed(result.alarms)  # stays first, where it is
+    first = len(lead) if told.next_steps[: len(lead)] == lead else 0
     classes = f"Taken as classes without an order, {told.headline[0].lower()}{told.headline[1:]}"
     return Verdict(
         headline=headline, next_steps=(*told.next_steps[:first], classes, *told.next_steps[first:])
