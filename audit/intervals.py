@@ -9,6 +9,7 @@ Efron, Ann. Stat. 7 (1979) 1-26 (the bootstrap).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import special, stats
@@ -23,6 +24,7 @@ __all__ = [
     "check_seed",
     "clopper_pearson",
     "effective_interval",
+    "holm",
     "no_conflict_upper",
     "wilson",
 ]
@@ -175,3 +177,15 @@ def _check_counts(successes: float, trials: float) -> None:
         raise ArgumentError("an interval needs at least one trial")
     if not 0 <= successes <= trials:
         raise ArgumentError(f"{successes} successes do not fit {trials} trials")
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """p-values adjusted for their number, in the order given (Holm, Scandinavian Journal of Statistics 6 (1979) 65-70).
+
+    Rejecting those at or below a level, one false rejection or more has that chance.
+    """
+    order = np.argsort(p_values, kind="stable")
+    steps = np.asarray(p_values, np.float64)[order] * np.arange(len(order), 0, -1)
+    out = np.empty(len(order))
+    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
+    return tuple(map(float, out))

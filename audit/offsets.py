@@ -20,12 +20,12 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
-from audit.intervals import check_level
+from audit.intervals import check_level, holm
 from audit.numeric import ValueScores, noise_variance
 from audit.patterns import FloatArray, IntArray
 from audit.results_base import Estimate, Result
 
-__all__ = ["AnnotatorOffset", "AnnotatorOffsets", "annotator_offsets", "holm", "offsets_of"]
+__all__ = ["AnnotatorOffset", "AnnotatorOffsets", "annotator_offsets", "offsets_of"]
 
 #: Effects of more annotators are not solved for: the equations are dense.
 _MOST = 2_000
@@ -297,13 +297,3 @@ def _offsets(model: _Model, names: Sequence[str], level: float) -> tuple[Annotat
             p_holm=corrected[k] if corrected is not None else None,
         ))  # fmt: skip
     return tuple(sorted(parts, key=lambda part: (-abs(part.estimate or 0.0), part.value)))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number by Holm's method (Scandinavian Journal of Statistics 6 (1979) 65-70)."""
-    order = np.argsort(p_values, kind="stable")
-    count = len(order)
-    raised = np.asarray(p_values, np.float64)[order] * (count - np.arange(count))
-    out = np.empty(count)
-    out[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
-    return [float(p) for p in out]

@@ -14,9 +14,10 @@ from sklearn.metrics import cohen_kappa_score
 
 from audit.alarms_offsets import offset_alarm, standing_out
 from audit.errors import ColumnError
+from audit.intervals import holm
 from audit.label_grades import audit_ordinal, kappa_ceiling
 from audit.label_numbers import audit_numeric
-from audit.offsets import AnnotatorOffsets, annotator_offsets, holm
+from audit.offsets import AnnotatorOffsets, annotator_offsets
 from audit.render import render
 from audit.results import Estimate
 from tests.command import run
@@ -192,7 +193,7 @@ def test_large_values_keep_their_digits_and_equal_labels_have_no_noise() -> None
 def test_holm_is_that_of_a_plain_loop() -> None:
     p = [0.01, 0.04, 0.03, 0.005]
     assert holm(p) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert list(holm([0.9, 0.8])) == [1.0, 1.0]
 
 
 def test_annotators_of_numbers_from_the_command_line(tmp_path: Path) -> None:

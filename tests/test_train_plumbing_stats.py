@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from audit.intervals import clopper_pearson
+from audit.intervals import clopper_pearson, holm
 from train.plumbing_stats import (
     FEWEST,
     cluster_mean,
     cluster_slope,
-    holm,
     length_quantiles,
     scaled,
     sum_test,

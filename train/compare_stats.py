@@ -15,10 +15,10 @@ import numpy as np
 from scipy import stats
 
 from audit.errors import ArgumentError
+from audit.intervals import holm as adjusted_p
 from audit.results import Estimate
 from train.draws import bootstrap, check_draws, interval_of, percentile_limits
 from train.metrics import DECISION_METRICS, Bools, Counts, Floats, Ints, Ranking, count, decision_metric
-from train.plumbing_stats import holm as adjusted_p
 
 __all__ = ["arm_difference", "holm", "run_metrics", "seed_interval", "swap_p_value"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from audit.intervals import holm
 from audit.results import Estimate
 from audit.wording import share as share_words
 from train.plumbing_results import Checks, Finding, LengthTax, Pool, Quantile, Share, Slope, Test
-from train.plumbing_stats import holm
 
 __all__ = ["FAMILY_ERROR", "find", "tests_of"]
 

@@ -26,7 +26,6 @@ from train.plumbing_results import Quantile, Slope, Test
 __all__ = [
     "cluster_mean",
     "cluster_slope",
-    "holm",
     "length_quantiles",
     "scaled",
     "sum_test",
@@ -155,15 +154,6 @@ def length_quantiles(
         return Quantile(share=share, estimate=point, low=low, high=high, reason=told, method="Kaplan-Meier")
 
     return tuple(map(quantile, shares))
-
-
-def holm(values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjusted p values: reject those at or below a level, and one false rejection or more has that chance."""
-    order = np.argsort(values, kind="stable")
-    steps = np.asarray(values, np.float64)[order] * np.arange(len(values), 0, -1)
-    out = np.empty(len(values))
-    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(values) else steps
-    return tuple(map(float, out))
 
 
 def scaled(part: Estimate | None, factor: float) -> Estimate | None:
